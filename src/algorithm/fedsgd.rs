@@ -7,6 +7,7 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
+use super::fedavg::{AveragingWeights, mixed};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -55,17 +56,9 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
-        let total: f64 = replies.iter().map(rows).sum();
-        if total <= 0.0 {
-            return Ok(()); // no client has a row, so θ stays as it is
-        }
-        let mut gradient = self.theta.map(|block| block.zeros_like());
-        for reply in &replies {
-            let weight = rows(reply) / total;
-            let of_client = particles_of(&reply.message, &self.theta, &self.session)?;
-            gradient = gradient.zip(of_client, |sum, block| sum + block.mul_scalar(weight));
-        }
+        let gradients = replies.iter().map(|reply| particles_of(&reply.message, &self.theta, &self.session));
+        let zero = self.theta.map(|block| block.zeros_like());
+        let gradient = mixed(&zero, AveragingWeights::Rows.of(&replies), gradients)?;
         let optimizer = self.optimizer.scaled(self.step_factor);
         self.theta = optimizer.step(self.theta.clone(), gradient, &mut self.state);
         if self.theta.squared_norms()?.iter().all(|norm| norm.is_finite()) {

@@ -181,7 +181,7 @@ impl FedWbaConfig {
 
 /// The names of the parts of the server's state: Θ̄, and the clients that have participated.
 const CENTRE: &str = "centre";
-const PARTICIPATED: &str = "heard";
+const PARTICIPATED: &str = "participated";
 /// The names of the parts of a client's state: Θ_k and the states of its optimisers.
 const OWN: &str = "own";
 const OF_BAYESIAN: &str = "bayesian_optimizer";

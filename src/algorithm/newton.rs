@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
 use super::local::{LocalLoop, LocalSteps};
 use super::{Algorithm, Capabilities, Replies};
+use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -216,6 +217,7 @@ impl<B: Backend> Client<B> {
             return Ok(None);
         }
         let (session, plan) = (&self.session, &self.plan);
+        plan.check_shapes(message, from).map_err(ArrayError::Content)?;
         let read =
             |name: &str, layout| Ok::<_, RunError>(Particles::from_array(message.array(name)?, layout, session)?);
         let (score, curvature) = (read(GRADIENT, from.layout())?, read(CURVATURE, &plan.curvature)?);

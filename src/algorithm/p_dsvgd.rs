@@ -144,7 +144,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 }
 
 /// The name under which the server keeps which clients have a factor.
-const VISITED: &str = "seen";
+const VISITED: &str = "visited";
 
 /// The name under which a client's factor is kept.
 fn factor_of(client: ClientId) -> String {

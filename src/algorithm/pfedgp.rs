@@ -45,6 +45,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::split::Split;
 use super::{Algorithm, Capabilities};
@@ -130,17 +131,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
-        let total: f64 = replies.iter().map(rows).sum();
-        if total <= 0.0 {
-            return Ok(()); // no client has a row, so θ stays as it is
-        }
-        let mut mean = self.split.base_of(&self.network).map(|block| block.zeros_like());
-        for reply in &replies {
-            let base = self.split.base_in(&reply.message, &self.session)?;
-            let weight = rows(reply) / total;
-            mean = mean.zip(base, |sum, block| sum + block.mul_scalar(weight));
-        }
+        let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
+        let mean = mixed(&self.split.base_of(&self.network), AveragingWeights::Rows.of(&replies), bases)?;
         self.network = self.split.joined(&mean, &self.network);
         Ok(())
     }

@@ -25,6 +25,7 @@ use fedstein_schema::{COUNT, Interval, Kind, POSITIVE, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{
     BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES,
 };
@@ -96,6 +97,9 @@ const HEAD: &str = "head";
 /// The name of ρ_k² in messages.
 const PRIOR_VARIANCE: &str = "prior_variance";
 
+/// The smallest ρ_k² that the server takes: the sum of the confidences 1/ρ_k² of any number of clients is finite.
+const SMALLEST_VARIANCE: f64 = 1e-30;
+
 /// The standard deviation σ_k before the first visit.
 const INITIAL_SD: f64 = 1.0;
 
@@ -165,20 +169,15 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let rows = |reply: &Reply| reply.message.scalars.get(ROWS).copied().unwrap_or(0.0);
         let confidences = replies.iter().map(confidence).collect::<Result<Vec<f64>, RunError>>()?;
-        let (all_rows, all_confidence): (f64, f64) = (replies.iter().map(rows).sum(), confidences.iter().sum());
-        if all_rows <= 0.0 {
-            return Ok(()); // no client has a row, so θ stays as it is
-        }
-        let zeros = self.theta.map(|block| block.zeros_like());
-        let (mut base, mut centre) = (self.problem.split.base_of(&zeros), self.problem.head_of(&zeros));
-        for (reply, confidence) in replies.iter().zip(confidences) {
-            let (base_k, head_k) = self.problem.read(&reply.message)?;
-            let (by_rows, by_confidence) = (rows(reply) / all_rows, confidence / all_confidence);
-            base = base.zip(base_k, |sum, block| sum + block.mul_scalar(by_rows));
-            centre = centre.zip(head_k, |sum, block| sum + block.mul_scalar(by_confidence));
-        }
+        let all: f64 = confidences.iter().sum();
+        let by_confidence = confidences.iter().map(|confidence| confidence / all).collect();
+        let read =
+            replies.iter().map(|reply| self.problem.read(&reply.message)).collect::<Result<Vec<_>, RunError>>()?;
+        let (bases, heads): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        let (base, head) = (self.problem.split.base_of(&self.theta), self.problem.head_of(&self.theta));
+        let base = mixed(&base, AveragingWeights::Rows.of(&replies), bases.into_iter().map(Ok))?;
+        let centre = mixed(&head, (0.0, by_confidence), heads.into_iter().map(Ok))?;
         self.theta = self.problem.under(&base, &centre);
         Ok(())
     }
@@ -202,8 +201,10 @@ fn confidence(reply: &Reply) -> Result<f64, RunError> {
     let refuse = |reason| RunError::Client { round: reply.round, client: reply.client, reason };
     let values = reply.message.array(PRIOR_VARIANCE).map_err(|error| refuse(error.to_string()))?.values.to_f64();
     match values[..] {
-        [variance] if variance > 0.0 && (1.0 / variance).is_finite() => Ok(1.0 / variance),
-        _ => Err(refuse(format!("\"{PRIOR_VARIANCE}\" must be a positive number, not {values:?}"))),
+        [variance] if variance >= SMALLEST_VARIANCE => Ok(1.0 / variance),
+        _ => Err(refuse(format!(
+            "\"{PRIOR_VARIANCE}\" must be a number of at least {SMALLEST_VARIANCE:e}, not {values:?}"
+        ))),
     }
 }
 

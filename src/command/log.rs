@@ -14,7 +14,7 @@ use crate::experiment::progress::Observer;
 use crate::experiment::schema::Resolved;
 use crate::machine;
 use crate::metrics::Evaluation;
-use crate::report::RoundRecord;
+use crate::report::{ClientNames, RoundRecord};
 
 /// The file, which exists from the beginning of the first round on.
 pub(super) struct Log {
@@ -137,6 +137,10 @@ pub(super) struct Logged {
 }
 
 impl Observer for Logged {
+    fn clients(&self, names: &ClientNames) {
+        self.inner.clients(names);
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         match self.log.open() {
             Ok(file) => *self.log.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),

@@ -8,7 +8,7 @@ use crate::datasets::{Encoding, FeatureScale, Normalisation, Normalise};
 use crate::report::quoted;
 use crate::site::{
     Agreement, ColumnsTold, Description, ScaleError, SiteConfig, SiteRows, TargetDescription, agree, describe,
-    means_for, measure, problems, scale,
+    means_for, measure, problems, scale, unlike,
 };
 
 /// The number of the run that prints of files are computed for. A real run has another.
@@ -38,7 +38,8 @@ pub(super) fn check(typed: &SiteCheck) -> Result<(), CliError> {
     }
     let mut blocks: Vec<String> = sites.iter().map(in_words).collect();
     if let Some(agreed) = agreed {
-        blocks.push(agreement(&agreed, scales(&sites, &agreed)?.as_ref()));
+        let (scales, units) = scales(&sites, &descriptions, &agreed)?;
+        blocks.push(agreement(&agreed, scales.as_ref(), &units));
     }
     print_text(&blocks.join("\n"))
 }
@@ -51,18 +52,28 @@ fn read(file: &Path) -> Result<Read<'_>, CliError> {
     Ok(Read { file, site, rows, told })
 }
 
-/// The scales over the rows of all sites; `None` where one tells no sums.
-fn scales(sites: &[Read<'_>], agreed: &Agreement) -> Result<Option<Normalisation>, CliError> {
+/// The scales over the rows of all sites, `None` where one tells no sums, and notes on columns in different units.
+fn scales(
+    sites: &[Read<'_>],
+    descriptions: &[Description],
+    agreed: &Agreement,
+) -> Result<(Option<Normalisation>, Vec<String>), CliError> {
     let refused = |error: ScaleError| CliError::Usage(error.to_string());
     if agreed.means.is_none() {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
-    let Some(means) = means_for(agreed, Normalise::Standard).map_err(refused)? else { return Ok(None) };
+    let Some(means) = means_for(agreed, Normalise::Standard).map_err(refused)? else {
+        return Ok((None, Vec::new()));
+    };
     let told = sites
         .iter()
         .map(|read| measure(&read.site, &read.rows, agreed.features.as_deref(), &means, agreed.encoding.as_ref()));
-    let told = told.collect::<Result<Vec<_>, _>>().map_err(|error| CliError::Usage(error.to_string()))?;
-    scale(agreed, &told, Normalise::Standard).map(Some).map_err(refused)
+    let mut told = told.collect::<Result<Vec<_>, _>>().map_err(|error| CliError::Usage(error.to_string()))?;
+    let scale = scale(agreed, &told, Normalise::Standard).map_err(refused)?;
+    told.sort_by_key(|told| told.index);
+    let mut descriptions = descriptions.to_vec();
+    descriptions.sort_by_key(|site| site.index);
+    Ok((Some(scale), unlike(&descriptions, agreed, &told)))
 }
 
 /// A description on one line.
@@ -211,7 +222,7 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
     lines
 }
 
-fn agreement(agreed: &Agreement, scales: Option<&Normalisation>) -> String {
+fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, units: &[String]) -> String {
     let counts = |counts: &[usize]| counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = vec![
         format!("training rows of clients 0 to {}: {}", agreed.rows.len() - 1, counts(&agreed.rows)),
@@ -236,7 +247,7 @@ fn agreement(agreed: &Agreement, scales: Option<&Normalisation>) -> String {
             target.map(|target| format!("mean and standard deviation of the target: {}, {}", target.mean, target.sd));
         lines.extend(target);
     }
-    let notes = agreed.notes.iter().map(|note| format!("note: {note}"));
+    let notes = agreed.notes.iter().chain(units).map(|note| format!("note: {note}"));
     list(&format!("these {} sites agree", agreed.rows.len()), &lines.into_iter().chain(notes).collect::<Vec<_>>())
 }
 

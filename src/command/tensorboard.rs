@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::cli::CliError;
 use crate::experiment::progress::Observer;
 use crate::machine;
-use crate::report::RoundRecord;
+use crate::report::{ClientNames, RoundRecord};
 
 /// The first event of every file.
 const VERSION: &str = "brain.Event:2";
@@ -138,6 +138,10 @@ fn checksum(of: &[u8]) -> [u8; 4] {
 }
 
 impl Observer for Events {
+    fn clients(&self, names: &ClientNames) {
+        self.inner.clients(names);
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         match self.open() {
             Ok(file) => *self.out.lock().unwrap_or_else(PoisonError::into_inner) = Some(file),

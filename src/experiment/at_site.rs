@@ -10,7 +10,7 @@ use super::config::{Config, EvaluationRows};
 use super::evaluate::Predicted;
 use super::prior_correction;
 use super::rotation;
-use super::site_results::SiteResults;
+use super::site_results::{self, SiteResults};
 use super::terms;
 use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
@@ -90,7 +90,7 @@ impl<B: Backend> SiteClient<B> {
         };
         let (run, number) = (opened.run, opened.number);
         let sealed = self.respond(opened).and_then(|(content, arrays)| seal(run, number, content, &arrays));
-        sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, reason))
+        sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, self.site.without_paths(&reason)))
     }
 
     fn respond(&mut self, opened: Opened) -> Result<Answer, String> {
@@ -116,6 +116,11 @@ impl<B: Backend> SiteClient<B> {
             Content::Begin(terms) => {
                 let initial = opened.message(Default::default())?;
                 self.begin(run, terms, &initial)?
+            }
+            Content::Calibration(kept) => {
+                let part = self.part_of(run)?;
+                site_results::keep_calibration(&part.disk.results(), kept).map_err(in_words)?;
+                Content::Ready { visited: part.disk.visited().map_err(in_words)? }
             }
             Content::Request(head) => return self.request(&opened, head.clone()),
             _ => return Err("this is a site, which such a message does not concern".into()),
@@ -239,6 +244,12 @@ impl<B: Backend> SiteClient<B> {
         check_size(&config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
         check_particles(array, config.algorithm.particles(), &*model, numbers)?;
+        let (samples, dim) = (terms::samples(&config), model.layout().dim());
+        if samples.saturating_mul(dim) > numbers {
+            return Err(RunError::Config(format!(
+                "the server asks for {samples} draws of {dim} numbers in a step; limits.numbers of this site is {numbers}"
+            )));
+        }
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
         Ok(Ready { config, model, session, train, validation, calibration, test, basis, initial })

@@ -27,9 +27,9 @@ const PATIENCE: &str = "stop.patience";
 /// The names of a checkpoint's parts; each client that has ever trained is a further part.
 const SERVER: &str = "server";
 const SCHEDULE: &str = "schedule";
-const CONDUCT: &str = "conduct";
+const RELIABILITY: &str = "reliability";
 const FAULTS: &str = "faults";
-const HISTORY: &str = "diary";
+const HISTORY: &str = "history";
 
 /// References to every part of the run, at the end of a round.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
@@ -160,11 +160,11 @@ impl Checkpoints {
         logs: BTreeMap<String, u64>,
     ) -> Result<(), RunError> {
         let Snapshot { round, server, schedule, policy, fleet, history } = snapshot;
-        let common = [SERVER, SCHEDULE, CONDUCT, FAULTS, HISTORY].into_iter().map(|part| {
+        let common = [SERVER, SCHEDULE, RELIABILITY, FAULTS, HISTORY].into_iter().map(|part| {
             let state = match part {
                 SERVER => server.save()?,
                 SCHEDULE => schedule.save(),
-                CONDUCT => policy.save().to_state()?,
+                RELIABILITY => policy.save().to_state()?,
                 FAULTS => fleet.save_own(),
                 _ => history(),
             };
@@ -183,7 +183,7 @@ impl Checkpoints {
     /// # Errors
     /// The file cannot be read.
     pub fn reliability(&self) -> Result<ClientReliability, CheckpointError> {
-        ClientReliability::from_state(&self.store.read(CONDUCT)?)
+        ClientReliability::from_state(&self.store.read(RELIABILITY)?)
     }
 
     /// Restores server, schedule, policy, injector and clients, and returns the recorder's state.

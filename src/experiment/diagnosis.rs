@@ -65,8 +65,8 @@ fn highest_score(round: &Round) -> Option<f64> {
     scores.filter_map(|event| event.value).max_by(f64::total_cmp)
 }
 
-/// A line of `selection.jsonl` without its line break; `None` where no client was asked. `visits` `[K]` counts each
-/// client's visits so far.
+/// A line of `selection.jsonl` without its line break; `None` where no client was asked. `visits` `[K]` counts how often
+/// each client has been selected so far.
 pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> {
     let indicators = round.indicators.as_ref()?;
     let finite = |values: &[f64]| values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>();

@@ -109,10 +109,20 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
 
         // The final files and the results.
         let artifacts = recorder.artifacts.take();
-        let RunResults { particles, posterior, predicted, evaluation, personal, best, ended, rounds, visits, seconds } =
-            recorder.finish(&*server, &policy, &session)?;
+        let RunResults {
+            particles,
+            posterior,
+            predicted,
+            evaluation,
+            personal,
+            best,
+            ended,
+            rounds,
+            participation,
+            seconds,
+        } = recorder.finish(&*server, &policy, &session)?;
         let mut notes = ended;
-        notes.extend(participation::found(&visits, roster, &names));
+        notes.extend(participation.notes(roster, &names));
         let calibrated = match &calibration {
             Some(plan) => {
                 let last = rounds.last().map_or(config.rounds, |record| record.round);

@@ -191,6 +191,11 @@ pub(super) fn flat(table: &Table) -> BTreeMap<String, String> {
     keys
 }
 
+/// Whether the rows of a run were at the sites of a federation.
+pub fn is_federation(run: &Path) -> bool {
+    config(run).is_ok_and(|config| text(&config, &["data", "kind"]) == "sites")
+}
+
 fn config(run: &Path) -> Result<Table, String> {
     let path = run.join(run_dir::CONFIG);
     let text =

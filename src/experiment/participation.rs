@@ -1,10 +1,103 @@
-//! Notes on clients that never train: their rows are not used.
+//! How often each client took part, and notes on clients that never trained and on visits that did not count.
 
+use crate::checkpoint::{CheckpointError, State};
+use crate::error::RunError;
+use crate::federation::event::EventKind;
+use crate::federation::server::Round;
 use crate::protocol::ClientId;
 use crate::report::ClientNames;
 
 /// The number of clients that a note names.
 const NAMED: usize = 10;
+
+/// How often each of K clients took part.
+#[derive(Clone, Debug)]
+pub(super) struct Participation {
+    /// The rounds in which the schedule selected the client, `[K]`.
+    pub selected: Vec<usize>,
+    /// Those in which its reply was used.
+    used: Vec<usize>,
+    /// Those in which it was to train and its reply was not used: it did not answer in time, was refused or was in quarantine.
+    left_out: Vec<usize>,
+}
+
+impl Participation {
+    /// No round yet.
+    pub fn new(clients: usize) -> Self {
+        Self { selected: vec![0; clients], used: vec![0; clients], left_out: vec![0; clients] }
+    }
+
+    /// The number of clients K.
+    pub fn clients(&self) -> usize {
+        self.selected.len()
+    }
+
+    /// Counts a round.
+    pub fn add(&mut self, round: &Round) {
+        round.selection.clients.iter().for_each(|client| self.selected[*client] += 1);
+        round.used.iter().for_each(|client| self.used[*client] += 1);
+        let skipped = round.events.iter().filter(|event| event.kind == EventKind::Skipped);
+        let mut absent: Vec<ClientId> =
+            round.rejected.iter().map(|(client, _)| *client).chain(skipped.map(|event| event.client)).collect();
+        absent.sort_unstable();
+        absent.dedup();
+        absent.retain(|client| !round.used.contains(client));
+        absent.into_iter().for_each(|client| self.left_out[client] += 1);
+    }
+
+    /// The state for a checkpoint.
+    pub fn save(&self) -> State {
+        let counts = |counts: &[usize]| counts.to_vec();
+        State::default()
+            .with_counts("selected", counts(&self.selected))
+            .with_counts("used", counts(&self.used))
+            .with_counts("left_out", counts(&self.left_out))
+    }
+
+    /// Takes over the counts of a checkpoint.
+    ///
+    /// # Errors
+    /// They are missing, or of another number of clients.
+    pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        let clients = self.clients();
+        for (name, counts) in
+            [("selected", &mut self.selected), ("used", &mut self.used), ("left_out", &mut self.left_out)]
+        {
+            let saved = state.counts(name)?;
+            if saved.len() != clients {
+                let reason = format!("the visits are those of {} clients, not of {clients}", saved.len());
+                return Err(CheckpointError::Content(reason).into());
+            }
+            *counts = saved;
+        }
+        Ok(())
+    }
+
+    /// What is known after the last round: the clients that never trained, and those of which visits did not count.
+    ///
+    /// # Arguments
+    /// * `rows`: the number of each client's training rows, `[K]`
+    pub fn notes(&self, rows: &[usize], names: &ClientNames) -> Vec<String> {
+        never_trained(&self.used, rows, names).into_iter().chain(self.lost_visits(names)).collect()
+    }
+
+    fn lost_visits(&self, names: &ClientNames) -> Option<String> {
+        let visits = |client: usize| self.used[client] + self.left_out[client];
+        let mut clients: Vec<ClientId> =
+            (0..self.clients()).filter(|client| self.left_out[*client] > 0 && self.used[*client] > 0).collect();
+        if clients.is_empty() {
+            return None;
+        }
+        clients.sort_by_key(|client| std::cmp::Reverse(self.left_out[*client]));
+        let told = |client: &ClientId| {
+            format!("client {}: {} of {}", names.of(*client), self.left_out[*client], visits(*client))
+        };
+        let first: Vec<String> = clients.iter().take(NAMED).map(told).collect();
+        let more = if clients.len() > NAMED { ", \u{2026}" } else { "" };
+        let first = first.join(", ");
+        Some(format!("visits that did not count, because no usable reply came (events.jsonl): {first}{more}"))
+    }
+}
 
 /// What is known before the first round: there are fewer visits than clients.
 ///
@@ -22,12 +115,8 @@ pub(super) fn planned(rounds: usize, per_round: usize, clients: usize) -> Option
     })
 }
 
-/// What is known after the last round.
-///
-/// # Arguments
-/// * `visits`: the number of rounds in which each client took part, `[K]`
-/// * `rows`: the number of its training rows, `[K]`
-pub(super) fn found(visits: &[usize], rows: &[usize], names: &ClientNames) -> Option<String> {
+/// The clients whose replies were never used.
+fn never_trained(visits: &[usize], rows: &[usize], names: &ClientNames) -> Option<String> {
     let never: Vec<ClientId> = (0..visits.len()).filter(|client| visits[*client] == 0).collect();
     if never.is_empty() {
         return None;
@@ -57,12 +146,12 @@ mod tests {
     #[test]
     fn clients_without_a_visit_are_noted_with_their_rows() {
         let numbers = ClientNames::default();
-        assert_eq!(found(&[1, 2], &[5, 5], &numbers), None);
-        let note = found(&[0, 2, 0], &[5, 7, 1], &numbers).unwrap();
+        assert_eq!(never_trained(&[1, 2], &[5, 5], &numbers), None);
+        let note = never_trained(&[0, 2, 0], &[5, 7, 1], &numbers).unwrap();
         assert!(note.starts_with("2 of 3 clients never trained (0, 2): 6 of 13 training rows"), "{note}");
         let names = ClientNames::new(vec!["north".into(), "east".into(), "south".into()]);
-        assert!(found(&[0, 2, 0], &[5, 7, 1], &names).unwrap().contains("(north, south)"));
-        let note = found(&[0; 12], &[1; 12], &numbers).unwrap();
+        assert!(never_trained(&[0, 2, 0], &[5, 7, 1], &names).unwrap().contains("(north, south)"));
+        let note = never_trained(&[0; 12], &[1; 12], &numbers).unwrap();
         assert!(note.contains("8, 9, \u{2026})"), "{note}");
     }
 }

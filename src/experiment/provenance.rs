@@ -16,7 +16,8 @@ const SCHEMA_VERSION: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     schema_version: u32,
-    /// sha256 of all training and test rows, as the model sees them.
+    /// sha256 of all training and test rows, as the model sees them; of a federation, of the prints of its files, which are
+    /// others in every run.
     pub data_sha256: String,
     /// sha256 of the assignment of rows to clients.
     pub partition_sha256: String,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::backend::{Backend, Session};
-use crate::checkpoint::{CheckpointError, State};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::event::{Event, EventKind};
 use crate::federation::fault_policy::FaultPolicy;
@@ -23,6 +23,7 @@ use super::evaluate::{Evaluator, Predicted};
 use super::history::History;
 use super::judge::{Ended, Judge, Judged};
 use super::lr_schedule::LrSchedule;
+use super::participation::Participation;
 use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
 use super::progress::Observer;
 use super::stop::Stop;
@@ -73,8 +74,7 @@ struct Notes {
     before: f64,
     rounds: History,
     latest: Option<(Predicted, Evaluation)>,
-    /// The number of rounds in which each client took part, `[K]`.
-    visits: Vec<usize>,
+    participation: Participation,
     advice: Advice,
 }
 
@@ -91,8 +91,7 @@ pub(super) struct RunResults<B: Backend> {
     /// Sentences on the end of the run.
     pub ended: Vec<String>,
     pub rounds: Vec<RoundRecord>,
-    /// The number of rounds in which each client took part, `[K]`.
-    pub visits: Vec<usize>,
+    pub participation: Participation,
     pub seconds: f64,
 }
 
@@ -111,7 +110,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             before: 0.0,
             rounds: History::default(),
             latest: None,
-            visits: vec![0; count],
+            participation: Participation::new(count),
             advice: Advice::default(),
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
@@ -149,7 +148,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
         let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
-        let (clients, own) = (self.notes.visits.len(), self.notes.personal.is_some());
+        let (clients, own) = (self.notes.participation.clients(), self.notes.personal.is_some());
         let Judged { predicted, evaluation, own, scored, events } = self.judge.evaluate(ended, clients, own)?;
         let mut columns = evaluation.columns();
         if let (Some(personal), Some(own), Some(scored)) = (&mut self.notes.personal, own, scored) {
@@ -232,7 +231,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let ended = early.into_iter().chain(self.stop.choice(round)).collect();
         let best = self.stop.best().map(|best| best.round);
         let seconds = self.seconds();
-        let Notes { personal, rounds, latest, visits, .. } = self.notes;
+        let Notes { personal, rounds, latest, participation, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
         Ok(RunResults {
             particles,
@@ -243,7 +242,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             best,
             ended,
             rounds: rounds.records().collect(),
-            visits,
+            participation,
             seconds,
         })
     }
@@ -254,20 +253,14 @@ impl Notes {
         let personal = self.personal.as_ref().map(Personal::save).unwrap_or_default();
         State::default()
             .with_part("rounds", self.rounds.save())
-            .with_counts("visits", self.visits.iter().copied())
+            .with_part("participation", self.participation.save())
             .with_part("advice", self.advice.save())
             .with_part("personal", personal)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.rounds = History::restore(&state.part("rounds"))?;
-        let visits = state.counts("visits")?;
-        if visits.len() != self.visits.len() {
-            let (found, clients) = (visits.len(), self.visits.len());
-            let reason = format!("the visits are those of {found} clients, not of {clients}");
-            return Err(CheckpointError::Content(reason).into());
-        }
-        self.visits = visits;
+        self.participation.restore(&state.part("participation"))?;
         self.advice = Advice::restore(&state.part("advice"))?;
         if let Some(personal) = &mut self.personal {
             personal.restore(&state.part("personal"))?;
@@ -314,8 +307,8 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         for note in round.events.iter().chain(&scoring).filter_map(|event| absence(event, self.names)) {
             self.observer.note(&note);
         }
-        round.selection.clients.iter().for_each(|client| self.notes.visits[*client] += 1);
-        let selection = diagnosis::selection_line(&round, &self.notes.visits);
+        self.notes.participation.add(&round);
+        let selection = diagnosis::selection_line(&round, &self.notes.participation.selected);
         let seconds = self.seconds();
         let record = RoundRecord {
             round: number,

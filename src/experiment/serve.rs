@@ -19,7 +19,7 @@ use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::progress::Observer;
-use super::sites::{PublicRows, Sites};
+use super::sites::{PublicRows, Sites, tell_calibration};
 use super::terms;
 use super::{prior_correction, rotation};
 
@@ -53,9 +53,9 @@ pub fn serve<B: Backend>(
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();
     let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
     let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
-    let notes: Vec<String> = weighted.into_iter().chain(corrected).chain(uncorrected).collect();
+    let (card, units) = sites.card(&link, config)?;
+    let notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
     notes.iter().for_each(|note| observer.note(note));
-    let card = sites.card(&link, config)?;
     let basis = sites.basis(&link, config, &card)?;
     let test = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?;
     let shape = card.shape();
@@ -78,7 +78,7 @@ pub fn serve<B: Backend>(
         Arrays::of(&message, Wire::Full)
     };
     let squares = match has_noise(&*model) {
-        true => sites.squares(&link, &terms, &sent(drawn.clone()))?,
+        true => sites.squares(&link, &terms, (&sent(drawn.clone()), algorithm.particles()))?,
         false => Vec::new(),
     };
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
@@ -106,6 +106,7 @@ pub fn serve<B: Backend>(
     let calibration = sites.calibration(config, model.task(), &card)?;
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
+    let (after, peers) = (link.after(), sites.peers.clone());
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
@@ -126,6 +127,10 @@ pub fn serve<B: Backend>(
         session,
     };
     let outcome = prepared.run(observer, artifacts)?;
+    if let Some(calibrated) = &outcome.calibrated {
+        let told = tell_calibration(&after, &peers, &calibrated.kept);
+        told.iter().for_each(|note| observer.note(note));
+    }
     observer.finished();
     Ok(outcome)
 }

@@ -12,10 +12,11 @@ use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
 use super::{rotation, run_dir, run_report};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataConfig, ModelCard, Rotation};
+use crate::datasets::{DataConfig, ModelCard, Recalibration, Rotation};
 use crate::error::RunError;
 use crate::models::Model;
 use crate::particles::Particles;
+use crate::report::files::read_text;
 use crate::site::SiteConfig;
 
 /// The keys of `[data]` of a run with rotated features.
@@ -47,6 +48,35 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub predicted: Predicted,
 }
 
+/// The fact that says whose predictions the results are.
+const PREDICTOR: &str = "predictor";
+const OWN: &str = "the client's own";
+const PUBLISHED: &str = "the published particles";
+
+/// Adds to the results in a directory what the calibration rows of all sites have given. It is that of the published
+/// particles: results of the client's own predictor stay as they are, and so does a directory without results.
+///
+/// # Errors
+/// The calibration is not valid, or a file cannot be read or written.
+pub(super) fn keep_calibration(dir: &Path, kept: &Recalibration) -> Result<(), RunError> {
+    kept.check().map_err(|problem| RunError::Config(format!("the server's calibration: {problem}")))?;
+    let path = |name: &str| dir.join(name);
+    if !path(run_dir::MODEL).exists() {
+        return Ok(());
+    }
+    let failed = |name: &str, error: String| RunError::Output(format!("{}: {error}", path(name).display()));
+    let read = |name: &str| read_text(&path(name)).map_err(|error| failed(name, error.to_string()));
+    let summary: Summary =
+        serde_json::from_str(&read(run_dir::SUMMARY)?).map_err(|error| failed(run_dir::SUMMARY, error.to_string()))?;
+    if summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN) {
+        return Ok(());
+    }
+    let mut card: ModelCard =
+        serde_json::from_str(&read(run_dir::MODEL)?).map_err(|error| failed(run_dir::MODEL, error.to_string()))?;
+    card.calibration = Some(kept.clone());
+    write_bytes(&path(run_dir::MODEL), &to_json(&card)?)
+}
+
 impl<B: Backend> SiteResults<'_, B> {
     /// Writes the files into a directory, which is created if it is missing, in place of those of an earlier call.
     ///
@@ -69,8 +99,8 @@ impl<B: Backend> SiteResults<'_, B> {
         let about = format!("{} training and {} test rows of `{}`", roster[site.index], evaluation.rows, site.name);
         let clients = format!("client {} of {}", site.index, roster.len());
         let mut facts = facts(config, config.algorithm.particles(), (about, clients), *model, session);
-        let predictor = if self.is_own { "the client's own" } else { "the published particles" };
-        facts.extend([("predictor".into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
+        let predictor = if self.is_own { OWN } else { PUBLISHED };
+        facts.extend([(PREDICTOR.into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
         let summary = Summary {
             schema_version: SCHEMA_VERSION,
             name: site.name.clone(),

@@ -1,6 +1,7 @@
 //! What the server of a federation learns from its sites before the first round, and what all of them agree on.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
@@ -11,7 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
 use crate::datasets::format::csv::places;
-use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment, make_second};
+use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Recalibration, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::federation::class_prior::ClassPrior;
 use crate::models::Task;
@@ -19,7 +20,11 @@ use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
 use crate::site::{
     Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
+    unlike,
 };
+
+/// How long the server waits for the sites after the last round.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server's own test rows.
 pub(super) struct PublicRows {
@@ -57,6 +62,29 @@ impl PublicRows {
         };
         Ok(Self { rows, ..self })
     }
+}
+
+/// Tells every site what the calibration rows have given, for predictions with its own results.
+///
+/// # Returns
+/// A note for each site that has not taken it.
+pub(super) fn tell_calibration(link: &Link<'_>, peers: &[Peer], kept: &Recalibration) -> Vec<String> {
+    let send = |peer: &Peer| link.send(*peer, Content::Calibration(Box::new(kept.clone())), &Arrays::default());
+    let sent: Vec<Result<u64, String>> = peers.iter().map(send).collect();
+    let numbers: Vec<u64> = sent.iter().flatten().copied().collect();
+    let answers = link.collect(&numbers, Some(Instant::now() + PATIENCE)).unwrap_or_default();
+    let reason = |sent: &Result<u64, String>| match sent {
+        Err(reason) => Some(reason.clone()),
+        Ok(number) => match answers.iter().find(|answer| answer.number == *number) {
+            None => Some("it has not answered".to_owned()),
+            Some(answer) => answer.what.as_ref().err().cloned(),
+        },
+    };
+    let note = |(peer, sent): (&Peer, &Result<u64, String>)| {
+        let error = of_site(link, *peer, &reason(sent)?);
+        Some(format!("a site's own results have no calibration: {error}"))
+    };
+    peers.iter().zip(&sent).filter_map(note).collect()
 }
 
 /// The sites of a federation, which agree.
@@ -138,7 +166,10 @@ impl Sites {
     ///
     /// # Errors
     /// The scale needs sums that a site does not tell, or a site does not answer.
-    pub fn card(&self, link: &Link<'_>, config: &Config) -> Result<ModelCard, RunError> {
+    ///
+    /// # Returns
+    /// Them, and notes on columns that sites may have in different units.
+    pub fn card(&self, link: &Link<'_>, config: &Config) -> Result<(ModelCard, Vec<String>), RunError> {
         let (normalise, agreement) = (config.data()?.normalise(), &self.agreement);
         let wrong = |problem: crate::site::ScaleError| RunError::Config(problem.to_string());
         let mut told = Vec::new();
@@ -155,7 +186,8 @@ impl Sites {
                 told.push(deviations);
             }
         }
-        Ok(agreement.card(config.data_kind(), scale(agreement, &told, normalise).map_err(wrong)?))
+        let scale = scale(agreement, &told, normalise).map_err(wrong)?;
+        Ok((agreement.card(config.data_kind(), scale), unlike(&self.told, agreement, &told)))
     }
 
     /// The basis of the features that `data.rotate` asks for, from the sums of all clients or of client 0.
@@ -182,11 +214,20 @@ impl Sites {
     /// The clients' sums of squared residuals of the initial particles, of a regression.
     ///
     /// # Errors
-    /// As [`Self::ask`].
-    pub fn squares(&self, link: &Link<'_>, terms: &Terms, initial: &Arrays) -> Result<Vec<Squares>, RunError> {
+    /// As [`Self::ask`], or an answer is not one of sums of squares.
+    pub fn squares(
+        &self,
+        link: &Link<'_>,
+        terms: &Terms,
+        (initial, particles): (&Arrays, usize),
+    ) -> Result<Vec<Squares>, RunError> {
         let answers = self.ask(link, &Content::Residuals(Box::new(terms.clone())), initial)?;
         let of_client = |(client, opened): (usize, Opened)| match opened.content {
-            Content::Squares(squares) => Ok(squares),
+            Content::Squares(squares) => {
+                let checked = squares.check(particles, self.agreement.rows[client]);
+                checked.map_err(|reason| of_site(link, self.peers[client], &reason))?;
+                Ok(squares)
+            }
             _ => Err(self.other_answer(link, client)),
         };
         answers.into_iter().enumerate().map(of_client).collect()

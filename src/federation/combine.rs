@@ -39,6 +39,8 @@ pub enum Robust {
 const ENOUGH: usize = 3;
 /// The number of lengths that are kept for each array.
 const REMEMBERED: usize = 50;
+/// The number of arrays whose lengths are kept. Their names are the clients' own, and methods have ten at most.
+const MOST_ARRAYS: usize = 64;
 
 /// The lengths of the latest accepted changes after clipping, by array. They are stored as bits, which every file
 /// format keeps exactly.
@@ -47,6 +49,9 @@ pub struct Norms(BTreeMap<String, VecDeque<u64>>);
 
 impl Norms {
     fn remember(&mut self, name: &str, norm: f64) {
+        if self.0.len() >= MOST_ARRAYS && !self.0.contains_key(name) {
+            return;
+        }
         let norms = self.0.entry(name.to_owned()).or_default();
         norms.push_back(norm.to_bits());
         if norms.len() > REMEMBERED {

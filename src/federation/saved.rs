@@ -19,7 +19,7 @@ impl ClientReliability {
             return Ok(State::default());
         }
         // JSON keeps the record exactly, because it consists of integers: lengths are stored as their bits.
-        Ok(State::default().with_words("conduct", serde_json::to_string(self).map_err(wrong)?))
+        Ok(State::default().with_words("reliability", serde_json::to_string(self).map_err(wrong)?))
     }
 
     /// The record of a state of [`Self::to_state`].
@@ -30,7 +30,7 @@ impl ClientReliability {
         if state.is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_str(state.words("conduct")?).map_err(wrong)
+        serde_json::from_str(state.words("reliability")?).map_err(wrong)
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
         let state = ClientReliability::default().to_state().unwrap();
         assert!(state.is_empty());
         assert_eq!(ClientReliability::from_state(&state).unwrap(), ClientReliability::default());
-        let bad = State::default().with_words("conduct", "{\"quarantine\": 3}".into());
-        assert!(ClientReliability::from_state(&bad).unwrap_err().to_string().contains("conduct"));
+        let bad = State::default().with_words("reliability", "{\"quarantine\": 3}".into());
+        assert!(ClientReliability::from_state(&bad).unwrap_err().to_string().contains("reliability"));
     }
 }

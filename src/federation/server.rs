@@ -119,7 +119,10 @@ impl<B: Backend> Federation<'_, B> {
             let start = Instant::now();
             let (mut traffic, mut gathered) = (Traffic::default(), Gathered::default());
             let indicators = match self.schedule.question().or(self.diagnosis) {
-                Some(question) => Some(self.ask(round, question, &mut traffic, &mut gathered.events)?),
+                Some(question) => {
+                    let asked = self.ask(round, question, &mut traffic, &mut gathered.events);
+                    Some(asked.map_err(|error| failed(observer, &gathered.events, error))?)
+                }
                 None => None,
             };
             let selection = self.schedule.select(round, indicators.as_ref());
@@ -128,19 +131,10 @@ impl<B: Backend> Federation<'_, B> {
             let step_factor = observer.step_factor(round);
             self.server.set_step_factor(step_factor);
 
-            if let Err(error) =
-                self.gather((round, step_factor), &selection.clients, watch, &mut traffic, &mut gathered)
-            {
-                observer.run_failed(&gathered.events)?;
-                return Err(error);
-            }
-            let mut numbers = mean_numbers(&gathered.replies);
-            self.apply_robust_rule(&mut gathered)?;
-            let Gathered { replies, used, rejected, attempts, events, .. } = gathered;
-            self.server.aggregate(replies).map_err(|error| match error {
-                RunError::Svgd(error) => RunError::Server { round, error },
-                other => other,
-            })?;
+            let step = (round, step_factor);
+            let numbers = self.advance(step, &selection.clients, watch, &mut traffic, &mut gathered);
+            let mut numbers = numbers.map_err(|error| failed(observer, &gathered.events, error))?;
+            let Gathered { used, rejected, attempts, events, .. } = gathered;
             self.policy.reliability.counted.extend(used.iter().map(|client| (*client, round)));
             self.fleet.settle(round, &used);
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -168,6 +162,37 @@ impl<B: Backend> Federation<'_, B> {
             }
         }
         Ok(())
+    }
+
+    /// Trains the selected clients and takes their replies over into the server half.
+    ///
+    /// # Returns
+    /// The means of the numbers that clients report.
+    ///
+    /// # Errors
+    /// There are too few usable replies, or the server half fails.
+    fn advance(
+        &mut self,
+        (round, step_factor): (usize, f64),
+        selected: &[ClientId],
+        watch: Watch,
+        traffic: &mut Traffic,
+        gathered: &mut Gathered,
+    ) -> Result<BTreeMap<String, f64>, RunError> {
+        self.gather((round, step_factor), selected, watch, traffic, gathered)?;
+        let numbers = mean_numbers(&gathered.replies);
+        self.apply_robust_rule(gathered)?;
+        let mut replies = std::mem::take(&mut gathered.replies);
+        // Many methods weigh a reply by its client's rows, whose number the server knows.
+        for Reply { client, message, .. } in &mut replies {
+            let rows = self.rows.get(*client).copied().unwrap_or_default();
+            message.scalars.entry(ROWS.to_owned()).or_insert(rows as f64);
+        }
+        self.server.aggregate(replies).map_err(|error| match error {
+            RunError::Svgd(error) => RunError::Server { round, error },
+            other => other,
+        })?;
+        Ok(numbers)
     }
 
     /// Sends training requests until there are enough usable replies.
@@ -379,6 +404,16 @@ impl Gathered {
             }
             Some(first) => first,
             None => RunError::Config(format!("round {round}: the schedule chose no client")),
+        }
+    }
+}
+
+/// Writes the events of a round that has failed, and returns the reason why it has.
+fn failed<B: Backend>(observer: &mut dyn RoundObserver<B>, events: &[Event], error: RunError) -> RunError {
+    match observer.run_failed(events) {
+        Ok(()) => error,
+        Err(unwritten) => {
+            RunError::Output(format!("{error}; and the events of the round are not written: {unwritten}"))
         }
     }
 }

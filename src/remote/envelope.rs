@@ -12,13 +12,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::npy::{self, Sent};
 use super::parcel::Parcel;
-use crate::datasets::{Encoding, ModelCard};
+use crate::datasets::{Encoding, ModelCard, Recalibration};
 use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Wire};
 use crate::report::quoted_within;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -113,7 +113,9 @@ pub enum Content {
     Squares(Squares),
     /// Server: what all sites agree on, with the initial particles.
     Begin(Box<Terms>),
-    /// Site: the terms are kept, and the last round whose visit lies on the site's disk; 0 for none.
+    /// Server: what the calibration rows of all sites have given, for the site's own results.
+    Calibration(Box<Recalibration>),
+    /// Site: the terms or the calibration are kept, and the last round whose visit lies on the site's disk; 0 for none.
     Ready {
         /// That round.
         visited: usize,

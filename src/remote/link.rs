@@ -16,6 +16,8 @@ const ANSWER: u64 = 64 << 20;
 const TIMES: u64 = 4;
 /// How often a message is sent again to a site that went away.
 const TRIES: usize = 5;
+/// The number of the first message of a second link of a run. A run has fewer messages.
+const LATER: u64 = 1 << 40;
 /// The longest time between two looks at the clock.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -59,6 +61,13 @@ impl<'a> Link<'a> {
     /// A link for the run of this number.
     pub fn new(carrier: &'a dyn Carrier, run: u64) -> Self {
         Self { carrier, run, next: Cell::new(1), open: RefCell::default(), answered: RefCell::default() }
+    }
+
+    /// Another link of the same run, for messages after all those of this one.
+    pub fn after(&self) -> Self {
+        let link = Self::new(self.carrier, self.run);
+        link.next.set(LATER);
+        link
     }
 
     /// The carrier.

@@ -377,6 +377,21 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
             notes.push(format!("class `{}` is not at {}", quoted(name), clients(&without)));
         }
     }
+    for (at, own) in held.iter().enumerate() {
+        let shared = held.iter().enumerate().any(|(other, classes)| other != at && !own.is_disjoint(classes));
+        if !shared && sites.len() > 1 {
+            let own: Vec<String> = names
+                .iter()
+                .enumerate()
+                .filter(|(class, _)| own.contains(class))
+                .map(|(_, name)| format!("`{}`", quoted(name)))
+                .collect();
+            notes.push(format!(
+                "client {at} has none of the classes of the others, but {}: are the classes spelt alike at all sites?",
+                own.join(", ")
+            ));
+        }
+    }
     Ok(Some(names))
 }
 

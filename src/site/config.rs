@@ -69,7 +69,7 @@ pub struct Tell {
     pub categories: bool,
     /// Whether the number of training rows of each class is told.
     pub class_counts: bool,
-    /// The number of training rows below which no sums are told.
+    /// The number of training rows below which no sums are told, and of cells below which a column is missing in training.
     pub min_rows: usize,
     /// Whether sums of products of two columns over the training rows are told too.
     pub products: bool,
@@ -87,7 +87,7 @@ pub struct SiteLimits {
     pub megabytes: u64,
     /// The number of coordinates of all particles together.
     pub numbers: usize,
-    /// The number of local steps of a visit.
+    /// The number of local steps of a visit; steps within a step multiply.
     pub steps: usize,
 }
 
@@ -123,7 +123,12 @@ const TELL: &[Key] = &[
         "Whether the texts of the training rows in the columns of `data.categorical` are told, each once, which one-hot encoding over all sites needs.",
     ),
     key("class_counts", Bool, B(false), "Whether the number of training rows of each class is told."),
-    key("min_rows", COUNT, I(10), "With fewer training rows than this, no sums are told."),
+    key(
+        "min_rows",
+        COUNT,
+        I(10),
+        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told.",
+    ),
     key(
         "products",
         Bool,
@@ -146,7 +151,12 @@ const LIMITS: &[Key] = &[
         I(1 << 28),
         "Largest number of coordinates of all particles together (N·d) that is computed with.",
     ),
-    key("steps", COUNT, I(1_000_000), "Largest number of local steps that a server may ask for in one visit."),
+    key(
+        "steps",
+        COUNT,
+        I(1_000_000),
+        "Largest number of local steps that a server may ask for in one visit; steps within a step multiply (`pfedme`, `pfedgp`).",
+    ),
 ];
 
 /// The keys of `site.toml`.
@@ -189,9 +199,32 @@ impl Tell {
         self.statistics && rows >= self.min_rows
     }
 
+    /// The number of values below which a column tells nothing of them: 0 where no sums are told at all.
+    pub fn few(&self) -> usize {
+        if self.statistics { self.min_rows } else { 0 }
+    }
+
     /// Whether sums of products over this number of training rows may be told.
     pub fn products_of(&self, rows: usize) -> bool {
         self.products && self.sums_of(rows)
+    }
+}
+
+impl SiteConfig {
+    /// A text for a server without the paths of this site: each is replaced by the key that names it.
+    pub fn without_paths(&self, text: &str) -> String {
+        let (state, data) = (self.state.display().to_string(), self.data.path.display().to_string());
+        let above = |path: &str| {
+            let above = Path::new(path).parent().filter(|above| above.is_absolute() && above.parent().is_some());
+            above.map(|above| (above.display().to_string(), "\u{2026}"))
+        };
+        let mut paths: Vec<(String, &str)> =
+            [&state, &data, &self.data.test_path].iter().filter_map(|path| above(path)).collect();
+        paths.extend([(state, "state"), (data, "data.path"), (self.data.test_path.clone(), "data.test_path")]);
+        // A path may begin with another one.
+        paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        let kept = paths.iter().filter(|(path, _)| !path.is_empty());
+        kept.fold(text.to_owned(), |text, (path, key)| text.replace(path.as_str(), key))
     }
 }
 
@@ -253,6 +286,23 @@ mod tests {
             limits: SiteLimits { megabytes: 1024, numbers: 1 << 28, steps: 1_000_000 },
         };
         assert_eq!(site, expected);
+    }
+
+    #[test]
+    fn a_text_for_a_server_has_keys_in_the_place_of_paths() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "name = \"x\"\nindex = 0\n[data]\npath = \"a.csv\"\ntarget = -1\n").unwrap();
+        let mut site = SiteConfig::load(file.path()).unwrap();
+        (site.state, site.data.path) = ("/srv/ward/dr-roe/st".into(), "/srv/ward/rows/cases.csv".into());
+        let told = |text: &str| site.without_paths(text);
+        assert_eq!(
+            told("cannot create /srv/ward/dr-roe/st/01/visits: denied"),
+            "cannot create state/01/visits: denied"
+        );
+        assert_eq!(told("`/srv/ward/rows/cases.csv`, line 3"), "`data.path`, line 3");
+        assert_eq!(told("/srv/ward/dr-roe/other"), "\u{2026}/other");
+        site.state = "north/state".into();
+        assert_eq!(site.without_paths("`north/state/01` has none"), "`state/01` has none");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a site tells a server about its rows before a run.
 
-use ndarray::Axis;
+use ndarray::{ArrayViewMut1, Axis};
 use serde::{Deserialize, Serialize};
 
 use super::config::{SiteConfig, Tell};
@@ -53,15 +53,53 @@ impl SiteRows {
     /// The rows whose files had this key before they were read.
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
-        let Cells { train, test, columns, notes } = site.data.table().site_rows(&mut rng)?;
+        let Cells { train, test, columns, mut notes } = site.data.table().site_rows(&mut rng)?;
         let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
         let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
         let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
         let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
-        let (train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
+        let (mut train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
+        notes.extend(without_few_cells(&mut train, &columns, site.tell));
         let unkept = Some(key.text);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
+    }
+}
+
+/// Makes the cells of a column missing where fewer training rows than `tell.min_rows` have a value: a sum over them would
+/// say much about each.
+///
+/// # Returns
+/// A sentence for each such column.
+fn without_few_cells(train: &mut Dataset, columns: &Columns, tell: Tell) -> Vec<String> {
+    let few = tell.few();
+    if !columns.missing.is_filled() || train.rows() < few {
+        return Vec::new();
+    }
+    let rows = train.rows();
+    let names = train.feature_names.clone();
+    let hide = |(at, mut cells): (usize, ArrayViewMut1<'_, f32>)| {
+        let present = cells.iter().filter(|cell| !cell.is_nan()).count();
+        if present == 0 || present >= few {
+            return None;
+        }
+        cells.fill(f32::NAN);
+        let column = column_called(names.as_deref(), at);
+        let (cells, are) = if present == 1 { ("cell", "it is") } else { ("cells", "they are") };
+        Some(format!(
+            "{column}: {present} {cells} in {rows} training rows, fewer than tell.min_rows = {few}; {are} missing in \
+             training, and nothing of {} is told.",
+            if present == 1 { "it" } else { "them" }
+        ))
+    };
+    train.features.axis_iter_mut(Axis(1)).enumerate().filter_map(hide).collect()
+}
+
+/// The name of a feature column for a message.
+fn column_called(names: Option<&[String]>, at: usize) -> String {
+    match names {
+        Some(names) => format!("Column `{}`", quoted(&names[at])),
+        None => format!("Feature {at}"),
     }
 }
 
@@ -238,7 +276,9 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
         );
     }
     for (column, value) in told.constants() {
-        problems.push(format!("{column} holds {value} in every training row; this value is told, as its constant."));
+        problems.push(format!(
+            "{column} holds {value} in every training row that has a value; this value is told, as its constant."
+        ));
     }
     match &told.target {
         TargetDescription::Fractions => problems.push(
@@ -270,10 +310,7 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
 impl Description {
     /// The name of a feature for a message.
     pub fn column(&self, feature: usize) -> String {
-        match &self.features {
-            Some(names) => format!("Column `{}`", quoted(&names[feature])),
-            None => format!("Feature {feature}"),
-        }
+        column_called(self.features.as_deref(), feature)
     }
 
     /// The columns whose value is told because all training rows have it, with that value.
@@ -352,6 +389,40 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_column_with_fewer_values_than_min_rows_is_missing_and_nothing_of_them_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
+        let row = |i: usize| {
+            let rare = if i == 3 || i == 5 { format!("{i}.25") } else { String::new() };
+            let often = if i < 10 { format!("{i}") } else { String::new() };
+            format!("{i},{rare},{often},{}\n", ["no", "yes"][i % 2])
+        };
+        std::fs::write(&path, format!("x,rare,often,y\n{}", (0..20).map(row).collect::<String>())).unwrap();
+        std::fs::write(directory.path().join("t.csv"), "x,rare,often,y\n1,2,3,no\n").unwrap();
+        let mut site = site(0);
+        (site.data.path, site.data.target) = (path, "y".into());
+        site.data.test_path = directory.path().join("t.csv").display().to_string();
+        site.data.reading.missing = Missing::Mean;
+        let of = |min_rows: usize| {
+            let site = SiteConfig { tell: Tell { min_rows, ..site.tell }, ..site.clone() };
+            let rows = SiteRows::read(&site).unwrap();
+            let tallies = describe(&site, &rows, 7).sums.unwrap().tallies.unwrap();
+            let told: Vec<_> = tallies.iter().map(|tally| (tally.present, tally.sum.sum.value())).collect();
+            (told, rows.notes)
+        };
+        assert_eq!(of(2), (vec![(20, 190.0), (2, 8.5), (10, 45.0)], Vec::new()));
+        let (told, notes) = of(3);
+        assert_eq!(told, [(20, 190.0), (0, 0.0), (10, 45.0)]);
+        assert_eq!(
+            notes,
+            [
+                "Column `rare`: 2 cells in 20 training rows, fewer than tell.min_rows = 3; they are missing in training, and \
+              nothing of them is told."
+            ]
+        );
+    }
+
+    #[test]
     fn a_description_has_counts_names_exact_sums_and_constants() {
         let told = describe(&site(1), &three(classes(&[1, 0, 1], &["alder", "oak"])), 7);
         assert_eq!((told.index, told.rows, told.test_rows, told.width), (1, 3, 3, 2));
@@ -363,7 +434,10 @@ pub(super) mod tests {
         assert_eq!(columns, [(-0.25, None), (21., Some(7.))]);
         assert!(sums.target.is_none());
         let problems = problems(&site(1), &told);
-        assert_eq!(problems, ["Column `flow` holds 7 in every training row; this value is told, as its constant."]);
+        assert_eq!(
+            problems,
+            ["Column `flow` holds 7 in every training row that has a value; this value is told, as its constant."]
+        );
     }
 
     #[test]

@@ -92,14 +92,14 @@ fn missing(sites: &[&Description]) -> Result<Missing, Disagreement> {
 }
 
 /// The column of each feature of client 0 at a site, which has the same names.
-fn places(site: &Description, first: &Description) -> Vec<usize> {
+pub(super) fn places(site: &Description, first: &Description) -> Vec<usize> {
     let (Some(names), Some(own)) = (&first.features, &site.features) else { return (0..first.width).collect() };
     let places: HashMap<&str, usize> = own.iter().map(String::as_str).zip(0..).collect();
     names.iter().enumerate().map(|(at, name)| places.get(name.as_str()).copied().unwrap_or(at)).collect()
 }
 
 /// What a site tells of a column; without sums, the texts alone.
-fn tally(site: &Description, column: usize) -> Tally {
+pub(super) fn tally(site: &Description, column: usize) -> Tally {
     let nothing = || ColumnSum { sum: ExactSum::default(), constant: None };
     let texts = site.columns.as_ref().and_then(|told| told.texts.as_ref()).map(|texts| texts[column].clone());
     let texts = texts.unwrap_or_default().into_iter().map(|text| (text, 0)).collect();

@@ -80,7 +80,8 @@ pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
         "" => String::new(),
         path => sha256("data.test_path", Path::new(path))?,
     };
-    let text = format!("{train} {test} {} {data:?} {}", site.index, env!("CARGO_PKG_VERSION"));
+    let (index, few, version) = (site.index, site.tell.few(), env!("CARGO_PKG_VERSION"));
+    let text = format!("{train} {test} {index} {data:?} {few} {version}");
     Ok(Key { sha256: train, text })
 }
 

@@ -7,6 +7,7 @@
 //! | [`agree()`] | server | an [`Agreement`] on columns and classes, with the means over all rows |
 //! | [`measure()`] | every site | the [`Deviations`] of its rows from the means, where [`means_for`] asks for them |
 //! | [`scale()`], [`Agreement::card`] | server | the description of a model's rows |
+//! | [`unlike()`] | server | notes on columns that sites may have in different units |
 //! | [`SiteRows::prepared`] | every site | its rows in the form that the model takes |
 //!
 //! Nothing here sends anything, and nothing computes with tensors.
@@ -23,6 +24,7 @@ mod measure;
 mod prepare;
 mod scale;
 mod terms;
+mod units;
 
 #[cfg(test)]
 mod pooled;
@@ -38,3 +40,4 @@ pub use measure::{Deviations, measure};
 pub use prepare::{agreed_form, fits};
 pub use scale::{ScaleError, means_for, scale};
 pub use terms::{Squares, Terms};
+pub use units::unlike;

@@ -57,3 +57,48 @@ pub struct Squares {
     /// The number of rows.
     pub rows: usize,
 }
+
+impl Squares {
+    /// Checks what a site tells.
+    ///
+    /// # Arguments
+    /// - `particles`: N.
+    /// - `rows`: the number of training rows of the site.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn check(&self, particles: usize, rows: usize) -> Result<(), String> {
+        if self.sums.len() != particles {
+            return Err(format!("it tells {} sums of squared residuals, not {particles}", self.sums.len()));
+        }
+        if let Some(sum) = self.sums.iter().find(|sum| !(sum.is_finite() && **sum >= 0.0)) {
+            return Err(format!("it tells {sum} as a sum of squared residuals"));
+        }
+        if self.rows == 0 || self.rows > rows {
+            return Err(format!("it tells squared residuals of {} rows and has {rows} training rows", self.rows));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_squares_that_cannot_be_are_refused() {
+        let checked = |sums: &[f64], rows| Squares { sums: sums.to_vec(), rows }.check(2, 10);
+        assert_eq!(checked(&[0.0, 3.5], 10), Ok(()));
+        for (sums, rows, word) in [
+            (&[1.0][..], 5, "1 sums"),
+            (&[1.0, -1e9], 5, "-1000000000"),
+            (&[1.0, f64::INFINITY], 5, "inf"),
+            (&[f64::NAN, 1.0], 5, "NaN"),
+            (&[1.0, 1.0], 0, "0 rows"),
+            (&[1.0, 1.0], usize::MAX, "10 training rows"),
+        ] {
+            let reason = checked(sums, rows).unwrap_err();
+            assert!(reason.contains(word), "{reason}");
+        }
+    }
+}

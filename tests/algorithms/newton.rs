@@ -8,7 +8,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use fedstein::algorithm::Algorithm;
-use fedstein::array::Array;
+use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Session};
 use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use fedstein::experiment::Experiment;
@@ -17,7 +17,7 @@ use fedstein::models::{
     ParticleModel, Prior, PriorTerm, RowCurvature, Task,
 };
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, Halves, Message, Question, Setup, all_here};
+use fedstein::protocol::{Ask, Halves, Message, Question, Request, Setup, all_here};
 use fedstein::random::Streams;
 use fedstein::rows::{Rows, Shard, Table};
 use fedstein::stein::{Bandwidth, Kernel};
@@ -577,4 +577,45 @@ fn visits_follow_the_prototype() {
 fn matrix_of_all(value: &serde_json::Value) -> Array2<f64> {
     let parts: Vec<Array2<f64>> = value.as_array().unwrap().iter().map(matrix).collect();
     ndarray::concatenate(ndarray::Axis(0), &parts.iter().map(|part| part.view()).collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn a_site_with_other_numbers_of_rows_is_refused_by_the_server_and_by_a_client() {
+    let keys = "[partition]\nclients = 2\n[algorithm]\nkind = \"newton-dsvgd\"\nparticles = 3\nlocal_steps = 1";
+    let mut driven = Driven::new(&small_digits(1, keys));
+    let request = driven.request(1, 0, Ask::Train);
+    let good = driven.built.clients[0].1.handle(&request, &|_, _| {}).unwrap();
+    assert_eq!(driven.built.server.check(&request.reply(good.clone())), Ok(()));
+
+    // Each array of the first visit with a row too many, with one row alone, and not there at all.
+    let with_rows = |message: &Message, name: &str, rows: usize| {
+        let mut message = message.clone();
+        let array = message.arrays.get_mut(name).unwrap();
+        let row = array.values.to_f64()[..array.shape[1]].to_vec();
+        *array = Array {
+            shape: vec![rows, array.shape[1]],
+            values: Values::F32(row.repeat(rows).iter().map(|x| *x as f32).collect()),
+        };
+        message
+    };
+    let names: Vec<String> = good.arrays.keys().filter(|name| *name != "particles").cloned().collect();
+    assert!(names.len() >= 3, "{names:?}");
+    for name in &names {
+        let rows = good.arrays[name].shape[0];
+        for wrong in [rows + 1, if rows == 1 { 3 } else { 1 }] {
+            let reason = driven.built.server.check(&request.reply(with_rows(&good, name, wrong))).unwrap_err();
+            assert!(reason.contains(&format!("\"{name}\"")) && reason.contains(&format!("[{wrong}, ")), "{reason}");
+        }
+        let mut without = good.clone();
+        without.arrays.remove(name);
+        let reason = driven.built.server.check(&request.reply(without)).unwrap_err();
+        assert!(reason.contains(&format!("no array \"{name}\"")), "{reason}");
+    }
+
+    // The same arrays as the cavity in a request to the other client.
+    driven.built.server.aggregate(vec![request.reply(good)]).unwrap();
+    let request = driven.request(2, 1, Ask::Train);
+    let broken = Request { message: with_rows(&request.message, "gradient", 4).into(), ..request };
+    let error = driven.built.clients[1].1.handle(&broken, &|_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("\"gradient\" is [4, "), "{error}");
 }

@@ -268,6 +268,15 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
 }
 
 #[test]
+fn a_run_with_a_log_and_event_files_calls_the_sites_by_their_names() {
+    let place = place();
+    let line = line("--out runs/a --log log.jsonl --tensorboard events").replace("--quiet ", "");
+    let shown = place.works(&line).stderr;
+    let round = shown.lines().find(|line| line.starts_with("round 1/")).unwrap();
+    assert!(round.contains("ward-0") && !round.contains("client 0"), "{shown}");
+}
+
+#[test]
 fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_change_no_bit() {
     let place = place();
     place.refuses(
@@ -326,6 +335,13 @@ fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kep
         .collect();
     let held = sets[1..].iter().zip(&truth).filter(|(row, truth)| row[4].split('|').any(|name| name == *truth)).count();
     assert_eq!((held as u64, truth.len()), (covered(&calibration["sets"]["all"]), 90));
+    // A site predicts the same with its own results.
+    let own = runs_at(&place, "0").into_iter().map(|run| format!("0/state/{run}/results"));
+    let own: Vec<String> =
+        own.filter(|results| place.json(&format!("{results}/model.json")).get("calibration").is_some()).collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    let at_site = super::place::cells(&place.works(&format!("predict {} --input new.csv", own[0])).stdout);
+    assert_eq!(at_site, sets);
     assert!(place.json("runs/without/summary.json").get("calibration").is_none());
 }
 

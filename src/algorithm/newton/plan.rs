@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use fedstein_models::{LayerCurvature, Layout, Model, RowCurvature};
 use serde::{Deserialize, Serialize};
 
-use super::{CURVATURE, OWN_MOMENTS, SHARED_MOMENTS};
+use super::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -202,6 +202,28 @@ impl Plan {
             Ok(Some(state.particles(name, layout, session)?))
         };
         Ok(Moments { shared: read(SHARED_MOMENTS, &self.shared_moments)?, own: read(OWN_MOMENTS, &self.own_moments)? })
+    }
+
+    /// Checks that a message has the site of one client, or the sums of several, at particles `[N, d]`: its gradient,
+    /// its curvature and the second moments.
+    ///
+    /// # Errors
+    /// A sentence that names the array that is missing or has another shape.
+    pub fn check_shapes<B: Backend>(&self, message: &Message, theta: &Particles<B>) -> Result<(), String> {
+        let arrays = [
+            (GRADIENT, Some(theta.layout()), theta.count()),
+            (CURVATURE, Some(&self.curvature), theta.count()),
+            (SHARED_MOMENTS, self.shared_moments.as_ref(), 1),
+            (OWN_MOMENTS, self.own_moments.as_ref(), theta.count()),
+        ];
+        for (name, layout, rows) in arrays {
+            let Some(layout) = layout else { continue };
+            let array = message.array(name).map_err(|error| error.to_string())?;
+            if array.shape != [rows, layout.dim()] {
+                return Err(format!("array \"{name}\" is {:?}, not [{rows}, {}]", array.shape, layout.dim()));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the sums of squares in a message are not negative: the curvature and the second moments, of matrices

@@ -188,6 +188,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn check(&self, reply: &Reply) -> Result<(), String> {
+        self.plan.check_shapes(&reply.message, &self.theta)?;
         self.plan.check(&reply.message)
     }
 
