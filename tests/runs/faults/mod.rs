@@ -62,7 +62,7 @@ fn stands(kind: &str, rest: &str) {
             };
             assert!(expected.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
-            assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
+            assert!(refused || !of_client(EventKind::Quarantined), "{what}");
             // A negative variance or curvature is invalid, which only the algorithm's own check detects.
             let checks = ["pfedvem", "newton-dsvgd"].contains(&kind);
             let seen = checks && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
@@ -165,7 +165,7 @@ fn a_client_with_repeated_bad_replies_is_quarantined_for_longer_each_time() {
     assert_eq!(skipped.collect::<Vec<usize>>(), [3, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16]);
     let rests: Vec<f64> =
         log.events().filter(|event| event.kind == EventKind::Quarantined).filter_map(|event| event.value).collect();
-    assert_eq!(rests, [0.0, 1.0, 2.0, 4.0, 8.0]);
+    assert_eq!(rests, [1.0, 2.0, 4.0, 8.0], "the first bad reply is no quarantine");
     assert!(log.rounds.iter().all(|round| round.used.len() == 9 && round.attempts == 1));
 }
 
