@@ -131,7 +131,7 @@ const TOP: &[Key] = &[
         "precision",
         Choice(&["f32", "f64"]),
         T("f32"),
-        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Metrics are always f64.",
+        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];
 
