@@ -140,7 +140,7 @@ impl Backend for Cuda {
     }
 }
 
-/// Every value of `--backend`, compiled in or not.
+/// Every value of `--backend` and of the key `backend`, compiled in or not.
 pub const KNOWN: [&str; 4] = ["flex", "ndarray", "wgpu", "cuda"];
 
 /// A job that is generic in the backend, for [`dispatch`].

@@ -122,6 +122,27 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether the device failed.
+    pub fn is_of_device(&self) -> bool {
+        matches!(
+            self,
+            Self::Device(_)
+                | Self::Svgd(SvgdError::Device { .. })
+                | Self::Server { error: SvgdError::Device { .. }, .. }
+                | Self::Checkpoint(CheckpointError::Device(_))
+        )
+    }
+
+    /// Whether the same run may succeed at another time: files or the machine failed, or somebody ended it.
+    pub fn may_pass(&self) -> bool {
+        let is_of_files = matches!(
+            self,
+            Self::Data(_) | Self::Output(_) | Self::Checkpoint(CheckpointError::Io { .. } | CheckpointError::Write(_))
+        );
+        let is_of_machine = matches!(self, Self::Backend(_) | Self::Disconnected(_) | Self::Interrupted { .. });
+        is_of_files || is_of_machine || self.is_of_device()
+    }
+
     /// The exit code: 2 where the input was wrong, 1 where the run failed, 130 where the user ended it.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -1,8 +1,10 @@
 //! The random streams of a run.
 //!
-//! All random number generators are made here. There is one ChaCha stream for each seed, purpose, round and client, so
-//! that a run does not depend on the number of threads or on the order of clients, and draws the same numbers on every
-//! backend.
+//! The random number generators of data, training and client selection are made here. There is one ChaCha stream for each
+//! seed, purpose, round and client, so that a run does not depend on the number of threads or on the order of clients, and
+//! draws the same numbers on every backend. What a report draws (resampling, a split of its rows, the random form of
+//! prediction sets) follows from a seed too, in `fedstein-report`. Keys, waiting times and names of files are no results and
+//! come from the operating system.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -21,8 +23,6 @@ pub enum Purpose {
     Minibatch = 4,
     /// The clients of a round.
     Schedule = 5,
-    /// Bootstrap and calibration splits of a report.
-    Report = 6,
     /// Minibatches for the indicators of client selection.
     Question = 7,
     /// The noise of Langevin chains.

@@ -75,12 +75,43 @@ pub fn quoted_within(text: &str, length: usize) -> String {
 }
 
 /// Writes a file so that its name holds either the old content or all of the new one: the bytes go
-/// to a temporary name in the same directory, to the disk, and only then take the name. A failure
-/// leaves no temporary file behind.
+/// to a temporary name in the same directory, to the disk, and only then take the name, which is on the
+/// disk when the call returns. A failure leaves no temporary file behind.
 ///
 /// # Errors
 /// The directory is missing or the file cannot be written.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, bytes)?;
+    let directory = directory_of(path);
+    sync_directory(directory).map_err(|source| FileError::new(directory, source))
+}
+
+/// The directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Flushes the names in a directory to the disk, where the system can: only Unix opens directories, and not every file
+/// system flushes them.
+///
+/// # Errors
+/// The directory cannot be opened or flushed.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    File::open(directory)?.sync_all().or_else(|error| match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// As [`write_atomic`], but after a loss of power the name may hold the old content until [`sync_directory`] is called: for
+/// many files of one directory.
+///
+/// # Errors
+/// Those of [`write_atomic`].
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path
         .file_name()
@@ -132,6 +163,10 @@ mod tests {
         write_atomic(&path, b"old").unwrap();
         write_atomic(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(directory_of(&path), dir.path());
+        // A name alone is in the directory of the process.
+        assert_eq!(directory_of(Path::new("report.json")), Path::new("."));
+        assert!(!cfg!(unix) || sync_directory(&dir.path().join("nowhere")).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

@@ -37,7 +37,7 @@ pub(super) const NOISE: Key = key(
     "noise",
     Choice(&["correct", "reference"]),
     T("correct"),
-    "Langevin noise: independent for every coordinate, with variance ε_t; or as in the public code, one number of sd ε_t²/N for all coordinates.",
+    "Langevin noise: independent for every coordinate, with variance ε_t; or as in the public code, one number of sd ε_t²/n for all coordinates of the n chains at a worker.",
 )
 .reference(T("reference"));
 
@@ -48,7 +48,7 @@ pub enum Noise {
     /// √ε_t·z with an independent z ~ N(0, 1) for every coordinate.
     #[default]
     Correct,
-    /// ε_t²·z/N with one z for all coordinates, as in the DSVGD code: almost no noise.
+    /// ε_t²·z/n with one z for all coordinates of the n chains at a worker, as in the DSVGD code: almost no noise.
     Reference,
 }
 

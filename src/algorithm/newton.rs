@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
 use super::local::{LocalLoop, LocalSteps};
-use super::{Algorithm, Capabilities, Replies};
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -142,7 +142,7 @@ impl NewtonConfig {
     pub const CAPABILITIES: Capabilities = Capabilities {
         tilted: true,
         curvature: true,
-        replies: Replies::Different("every reply is the factor of other rows, and the server multiplies them"),
+        replies: Replies::Different(ONE_FACTOR_EACH),
         changes: &[GRADIENT, CURVATURE],
         ..Capabilities::FEDERATED
     };

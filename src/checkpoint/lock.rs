@@ -34,8 +34,13 @@ impl Lock {
     /// Another process holds the lock, or the lock file cannot be opened. A file system without locks is not an error:
     /// see [`Self::warning`].
     pub fn take(directory: &Path) -> Result<Self, LockError> {
+        Self::take_where(directory, Self::is_there)
+    }
+
+    /// Locks an existing directory, where `is_there` says whether a lock holds.
+    fn take_where(directory: &Path, is_there: impl Fn(&Self) -> io::Result<bool>) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
-        loop {
+        for _ in 0..ATTEMPTS {
             let mut file = File::options()
                 .read(true)
                 .write(true)
@@ -50,12 +55,14 @@ impl Lock {
             };
             let mut lock = Self { path: path.clone(), file, unsupported };
             // The previous holder may have removed the file after we had opened it.
-            if lock.is_there() {
+            if is_there(&lock).map_err(LockError::Io)? {
                 // The text that names this process is only informative: the lock holds without it.
                 let _ = lock.sign();
                 return Ok(lock);
             }
         }
+        let reason = format!("the file is gone after each of {ATTEMPTS} attempts to lock it");
+        Err(LockError::Io(io::Error::new(io::ErrorKind::NotFound, reason)))
     }
 
     /// The process that holds the lock of a directory, if one does; nothing is written.
@@ -78,16 +85,23 @@ impl Lock {
     }
 
     /// Whether the path still leads to the file of this lock, the one that other processes would open.
-    fn is_there(&self) -> bool {
+    ///
+    /// # Errors
+    /// The system does not say.
+    fn is_there(&self) -> io::Result<bool> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            let same = |ours: fs::Metadata, there: fs::Metadata| (ours.dev(), ours.ino()) == (there.dev(), there.ino());
-            self.file.metadata().and_then(|ours| Ok(same(ours, fs::metadata(&self.path)?))).unwrap_or(false)
+            let ours = self.file.metadata()?;
+            match fs::metadata(&self.path) {
+                Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(error),
+            }
         }
         // On other systems the file is never removed while a process may have it open.
         #[cfg(not(unix))]
-        true
+        Ok(true)
     }
 
     fn sign(&mut self) -> io::Result<()> {
@@ -101,7 +115,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // The file is removed while it is still locked, so that no other process's file is removed.
-        if cfg!(unix) && self.unsupported.is_none() && self.is_there() {
+        if cfg!(unix) && self.unsupported.is_none() && self.is_there().unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -117,6 +131,9 @@ fn lock(file: &File) -> Result<(), TryLockError> {
         error => Err(error),
     })
 }
+
+/// How often a directory is locked anew, because its lock file was removed meanwhile.
+const ATTEMPTS: usize = 1000;
 
 /// A time in which a look at a lock has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -185,6 +202,18 @@ mod tests {
         drop(first);
         assert!(held(dir.path()).starts_with("process"));
         drop(second);
+    }
+
+    #[test]
+    fn a_lock_of_which_the_system_never_says_that_it_holds_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |is_there: fn(&Lock) -> io::Result<bool>| match Lock::take_where(dir.path(), is_there) {
+            Err(LockError::Io(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(refused(|_| Ok(false)).contains("gone after each of 1000 attempts"));
+        assert_eq!(refused(|_| Err(io::Error::other("the disk does not answer"))), "the disk does not answer");
+        drop(Lock::take(dir.path()).unwrap());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //! round.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::report::files::{read_text, read_whole, write_atomic};
+use crate::report::files::{read_text, read_whole, replace, sync_directory};
 
 /// The number of generations that are kept: if the newest is damaged, the one before can be used.
 const KEPT: usize = 2;
@@ -117,13 +117,14 @@ impl Store {
     /// it is on the disk.
     ///
     /// # Errors
-    /// A state cannot be read or a file cannot be written; earlier generations stay unchanged.
+    /// A state cannot be read, or a file cannot be written or removed; earlier generations stay unchanged.
     pub fn write<E: From<CheckpointError>>(
         &mut self,
         position: Position,
         parts: impl Iterator<Item = Result<(String, State), E>>,
     ) -> Result<(), E> {
         let Position { round, identity, logs } = position;
+        self.discard_from(round)?;
         let mut manifest = Manifest::new(round, identity, logs);
         manifest.files = self.newest().map(|newest| newest.files.clone()).unwrap_or_default();
         let written = self.write_files(&mut manifest, parts);
@@ -139,6 +140,20 @@ impl Store {
             None => drop(self.generations.drain(..self.generations.len().saturating_sub(KEPT))),
         }
         Ok(self.prune()?)
+    }
+
+    /// Removes the manifests of this round and of later ones that are no generations of this store: a file that they list
+    /// may be about to be replaced.
+    fn discard_from(&self, round: usize) -> Result<(), CheckpointError> {
+        let is_ours = |other: &usize| self.generations.iter().any(|generation| generation.round == *other);
+        let discarded: Vec<usize> =
+            rounds(&self.dir)?.into_iter().filter(|other| *other >= round && !is_ours(other)).collect();
+        for other in &discarded {
+            let path = self.dir.join(Manifest::name(*other));
+            fs::remove_file(&path).map_err(CheckpointError::io("remove", &path))?;
+        }
+        // Their names must be off the disk before a file changes.
+        if discarded.is_empty() { Ok(()) } else { sync(&self.dir) }
     }
 
     fn write_files<E: From<CheckpointError>>(
@@ -273,17 +288,14 @@ fn names(dir: &Path) -> Result<Vec<String>, CheckpointError> {
     names.collect::<std::io::Result<_>>().map_err(CheckpointError::io("read", dir))
 }
 
-/// Writes a file atomically and flushes it to the disk.
+/// Writes a file atomically and flushes its content to the disk, but not its name ([`sync`]).
 fn put(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
-    write_atomic(path, bytes).map_err(|error| CheckpointError::Write(error.to_string()))
+    replace(path, bytes).map_err(|error| CheckpointError::Write(error.to_string()))
 }
 
-/// Flushes the names in a directory to the disk. Only Unix can open directories.
+/// Flushes the names in a directory to the disk.
 fn sync(dir: &Path) -> Result<(), CheckpointError> {
-    if cfg!(unix) {
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(CheckpointError::io("sync", dir))?;
-    }
-    Ok(())
+    sync_directory(dir).map_err(CheckpointError::io("sync", dir))
 }
 
 #[cfg(test)]
@@ -335,7 +347,7 @@ mod tests {
             ("round-3.json", |path| fs::write(path, b"\xff\xfe").unwrap()),
             ("server-3.safetensors", |path| fs::remove_file(path).unwrap()),
             ("server-3.safetensors", |path| {
-                File::options().write(true).open(path).unwrap().set_len(9).unwrap();
+                fs::File::options().write(true).open(path).unwrap().set_len(9).unwrap();
             }),
             ("server-3.safetensors", |path| {
                 let mut bytes = fs::read(path).unwrap();
@@ -383,6 +395,27 @@ mod tests {
         fs::write(path.join("half-3.safetensors"), "damaged").unwrap();
         assert!(Store::open_at(&path, 3).unwrap_err().to_string().contains("half-3"));
         assert!(rounds(Path::new("/nowhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_ends_while_it_replaces_a_later_generation_leaves_no_damaged_one() {
+        let dir = TempDir::new().unwrap();
+        let mut store = Store::new(dir.path().join("checkpoint"));
+        store.keep_from(1);
+        for round in [1, 2, 3] {
+            let parts = [part("half", round as f64), part("reply", round as f64)];
+            store.write(at(round), parts.into_iter()).unwrap();
+        }
+        let path = store.dir;
+        let mut store = Store::open_at(&path, 1).unwrap().unwrap();
+        // The process ends after the first of two parts.
+        let parts = (0..2).map(|number| if number == 0 { part("half", 7.0) } else { panic!("the process ends") });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.write(at(2), parts)));
+        assert!(ended.is_err());
+        assert_eq!(rounds(&path).unwrap(), [1]);
+        let store = Store::open_at(&path, 1).unwrap().unwrap();
+        assert_eq!((theta(&store, "half"), theta(&store, "reply")), (1.0, 1.0));
+        assert!(Store::open_at(&path, 2).unwrap().is_none());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::backend::KNOWN;
 use crate::bench::Workload;
-use crate::experiment::config::BACKENDS;
 
 /// Federated Bayesian learning with Stein particles: train over data that stays where it is, and see how far the
 /// result's confidence can be trusted.
@@ -116,7 +116,7 @@ pub struct TrainArgs {
     pub config: Option<PathBuf>,
 
     /// Backend to use instead of the config's `backend`
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: Option<String>,
 
     /// Override a key of the config, such as algorithm.particles=50; may be repeated
@@ -288,7 +288,7 @@ pub struct PredictArgs {
     pub format: Format,
 
     /// Backend to use instead of the run's
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: Option<String>,
 }
 
@@ -384,7 +384,7 @@ pub struct EvaluateArgs {
     pub level: Option<f64>,
 
     /// Backend to use instead of the run's
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: Option<String>,
 }
 
@@ -418,7 +418,7 @@ pub struct StudyArgs {
     pub seeds: Option<u64>,
 
     /// Backend to use instead of the configs' `backend`
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: Option<String>,
 
     #[command(flatten)]
@@ -477,7 +477,7 @@ pub struct ReproduceArgs {
     pub seeds: Option<RangeInclusive<u64>>,
 
     /// Backend to use
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: Option<String>,
 
     #[command(flatten)]
@@ -530,7 +530,7 @@ Examples:
 Other work on the machine disturbs the times. See docs/performance.md")]
 pub struct BenchArgs {
     /// Backend to use
-    #[arg(long, value_name = "NAME", default_value = "flex", value_parser = PossibleValuesParser::new(BACKENDS))]
+    #[arg(long, value_name = "NAME", default_value = "flex", value_parser = PossibleValuesParser::new(KNOWN))]
     pub backend: String,
 
     /// Only these workloads, such as W1,W3

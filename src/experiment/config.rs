@@ -45,7 +45,7 @@ pub use rotation::{Rotate, RotateFrom, RotationConfig};
 pub use stop::{StopConfig, StopMetric};
 
 use crate::algorithm::{ALGORITHM_KINDS, Algorithm};
-use crate::backend::Precision;
+use crate::backend::{KNOWN, Precision};
 use crate::datasets::source::FILE_KEYS;
 use crate::datasets::{DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, TrainTest};
 use crate::models::MODEL_KINDS;
@@ -62,7 +62,7 @@ pub struct Config {
     pub seed: u64,
     /// The number of communication rounds I.
     pub rounds: usize,
-    /// The backend, one of [`BACKENDS`].
+    /// The backend, one of [`KNOWN`].
     pub backend: String,
     /// The floating-point type of the particles.
     pub precision: Precision,
@@ -111,9 +111,6 @@ pub enum Preset {
     Reference,
 }
 
-/// The values of `--backend`.
-pub const BACKENDS: &[&str] = &["flex", "ndarray", "wgpu", "cuda"];
-
 const TOP: &[Key] = &[
     key("name", Name, T("run"), "The run's name; without `--out` the run goes to `runs/<name>`."),
     key(
@@ -126,7 +123,7 @@ const TOP: &[Key] = &[
     key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
     key(
         "backend",
-        Choice(BACKENDS),
+        Choice(&KNOWN),
         T("flex"),
         "Device of the tensors: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",
     ),
@@ -134,7 +131,7 @@ const TOP: &[Key] = &[
         "precision",
         Choice(&["f32", "f64"]),
         T("f32"),
-        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Metrics are always f64.",
+        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::config::Config;
 use crate::algorithm::Capabilities;
 use crate::error::RunError;
-use crate::federation::class_prior::{ClassPrior, dependence};
 use crate::federation::prior_correction::PriorCorrection;
 use crate::protocol::ClientId;
+use crate::site::class_prior::{ClassPrior, dependence};
 
 /// The note on a run whose clients' predictions are corrected.
 const CORRECTED: &str = "evaluation.prior_correction: the scores of the clients' own predictors (personal_*, clients.csv) and predictions \

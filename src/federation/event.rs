@@ -22,7 +22,7 @@ pub enum EventKind {
     Refused,
     /// The client could not handle the request.
     Failed,
-    /// The client is quarantined; the value is the number of rounds after this one.
+    /// The client is quarantined; the value is the number of rounds after this one, at least 1.
     Quarantined,
     /// The schedule selected a quarantined client, which received no request.
     Skipped,

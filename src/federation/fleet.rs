@@ -1,6 +1,7 @@
 //! Fleets, which execute the server's requests, and the fleet of clients in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use rayon::prelude::*;
@@ -112,11 +113,10 @@ impl<'a, B: Backend> InProcess<'a, B> {
         self.clients.get(&id).ok_or(RunError::NoClient(id))
     }
 
-    /// Moves clients to the disk, those first that were asked longest ago, until the others fit the budget. One with an
-    /// open visit stays until the end of the round, and one that answers at this moment is left to its own thread.
+    /// Notes that a client was asked, and makes room.
     ///
     /// # Errors
-    /// A state cannot be written.
+    /// Those of [`Self::make_room`].
     fn park(&self, asked: ClientId) -> Result<(), RunError> {
         let Some(parking) = &self.parking else { return Ok(()) };
         if let Some(Ok(slot)) = self.clients.get(&asked).map(Mutex::try_lock)
@@ -127,23 +127,45 @@ impl<'a, B: Backend> InProcess<'a, B> {
         self.make_room()
     }
 
+    /// Moves clients to the disk, those first that were asked longest ago, until the others fit the budget. One with an
+    /// open visit stays, and does not count until the end of the round. One that answers at this moment stays and counts.
+    ///
+    /// # Errors
+    /// A state cannot be written; its client stays and counts.
     fn make_room(&self) -> Result<(), RunError> {
         let Some(parking) = &self.parking else { return Ok(()) };
-        while let Some(client) = parking.excess() {
+        let mut from = 0;
+        while let Some((question, client)) = parking.excess(from) {
+            from = question + 1;
             if let Some(Ok(mut slot)) = self.clients.get(&client).map(Mutex::try_lock) {
                 slot.park(client, parking)?;
+                parking.forget(client);
             }
         }
         Ok(())
+    }
+
+    /// The answer to a request. A client that panics fails; what it has left is undefined, so that its lock, poisoned by
+    /// the panic, keeps it from answering again.
+    ///
+    /// # Errors
+    /// The client fails; or the run does, where the disk or the device has failed.
+    fn answer_or_failure(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
+        let (round, client) = (request.round, request.client);
+        let answered = catch_unwind(AssertUnwindSafe(|| self.answer(request, watch)));
+        answered.unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+            Err(RunError::Client { round, client, reason: format!("its computation panicked: {said}") })
+        })
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
         let slot = self.clients.get(&client).ok_or_else(|| failed("there is no such client".into()))?;
-        // The state of a client that panicked in an earlier round is undefined: such a client does not answer again.
         let mut slot = slot.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
-        // A state that cannot be read from the disk is not the client's failure, and ends the run.
+        // Neither a state that cannot be read from the disk nor a device that fails is the client's failure: both end the run.
         let asked = slot.client(client, self.parking.as_ref())?;
         let reply = match &request.ask {
             Ask::Train => asked.train(request, watch),
@@ -164,14 +186,17 @@ impl<'a, B: Backend> InProcess<'a, B> {
                 None => Err(RunError::Config("no client holds rows out: partition.calibration is 0".into())),
             },
         };
-        reply.map_err(|error| failed(error.to_string()))
+        reply.map_err(|error| match error.is_of_device() {
+            true => error,
+            false => failed(error.to_string()),
+        })
     }
 }
 
 impl<B: Backend> Fleet for InProcess<'_, B> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
         let answer = |request: &Request| {
-            let reply = self.answer(request, watch);
+            let reply = self.answer_or_failure(request, watch);
             // Scores and questions of one call can be to all clients: none is kept longer than needed.
             self.park(request.client).and(reply)
         };
@@ -197,7 +222,7 @@ impl<B: Backend> Fleet for InProcess<'_, B> {
                 }
             }
         }
-        // A state that cannot be written stays in memory; the next request meets the same error.
+        // A client whose state cannot be written stays in memory and counts; the next request meets the same error.
         let _ = self.make_room();
     }
 
@@ -209,5 +234,91 @@ impl<B: Backend> Fleet for InProcess<'_, B> {
     fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
         let mut slot = self.slot(client)?.lock().map_err(|_| RunError::Stopped(client))?;
         slot.restore(client, state, self.parking.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::backend::Flex;
+    use crate::protocol::{ClientHalf, Message};
+
+    /// Counts its visits; that of client 1 panics in round 2, and the device fails in round 3.
+    struct Counter(usize);
+
+    impl ClientHalf<Flex> for Counter {
+        fn handle(&mut self, request: &Request, _: Watch) -> Result<Message, RunError> {
+            self.0 += 1;
+            assert!((request.round, request.client) != (2, 1), "visit {} is one too many", self.0);
+            match request.round {
+                3 => Err(RunError::Device("it is lost".into())),
+                _ => Ok(Message::default()),
+            }
+        }
+
+        fn save(&self) -> Result<State, RunError> {
+            Ok(State::default().with_count("visits", self.0))
+        }
+
+        fn restore(&mut self, state: &State) -> Result<(), RunError> {
+            self.0 = state.count("visits")?;
+            Ok(())
+        }
+    }
+
+    fn trains(fleet: &InProcess<'_, Flex>, round: usize, clients: &[ClientId]) -> Vec<Result<Reply, RunError>> {
+        let request = |client: &ClientId| Request::new(round, *client, Ask::Train, Message::default());
+        fleet.dispatch(&clients.iter().map(request).collect::<Vec<_>>(), &|_, _| {})
+    }
+
+    #[test]
+    fn a_client_that_panics_is_a_failure_of_its_own_and_gives_no_further_replies() {
+        let half = |client| (client, Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>);
+        let fleet = InProcess::new((0..3).map(half).collect());
+        let reason = |answers: &[Result<Reply, RunError>]| match &answers[1] {
+            Err(RunError::Client { client: 1, reason, .. }) => reason.clone(),
+            other => panic!("{other:?}"),
+        };
+        let answers = trains(&fleet, 2, &[0, 1, 2]);
+        assert!(answers[0].is_ok() && answers[2].is_ok());
+        assert_eq!(reason(&answers), "its computation panicked: visit 1 is one too many");
+        fleet.settle(2, &[0, 2]);
+        let answers = trains(&fleet, 4, &[0, 1]);
+        assert!(answers[0].is_ok() && reason(&answers).contains("stopped in an earlier round"));
+        assert!(matches!(fleet.save(1), Err(RunError::Stopped(1))));
+    }
+
+    #[test]
+    fn a_device_that_fails_is_no_failure_of_the_client() {
+        let fleet = InProcess::new(vec![(0, Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>)]);
+        assert!(matches!(&trains(&fleet, 3, &[0])[..], [Err(RunError::Device(_))]));
+    }
+
+    #[test]
+    fn a_client_that_cannot_be_moved_to_the_disk_stays_and_is_moved_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let states = dir.path().join("states");
+        let build = |_| Ok(Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>);
+        // No client may stay in memory.
+        let fleet = InProcess::parked(2, Parking::new(build, states.clone(), 0).unwrap());
+        let is_moved = |client: ClientId| states.join(format!("{client}.safetensors")).exists();
+        trains(&fleet, 1, &[0])[0].as_ref().unwrap();
+        fs::remove_dir_all(&states).unwrap();
+        fleet.settle(1, &[0]);
+        assert!(matches!(&trains(&fleet, 4, &[1])[..], [Err(RunError::Checkpoint(_))]), "client 0 is still there");
+        fs::create_dir(&states).unwrap();
+        let answers = fleet.clients[&0].lock().unwrap();
+        fleet.make_room().unwrap();
+        assert!(!is_moved(0));
+        drop(answers);
+        fleet.make_room().unwrap();
+        assert!(is_moved(0));
+        // Its visit was open; it ends with its round.
+        assert!(!is_moved(1));
+        fleet.settle(4, &[1]);
+        assert!(is_moved(1));
+        assert_eq!(fleet.save(0).unwrap().count("visits").unwrap(), 1);
     }
 }

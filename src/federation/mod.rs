@@ -1,6 +1,5 @@
 //! The server, the clients and the messages between them.
 
-pub mod class_prior;
 pub mod client_calibration;
 pub mod client_evaluator;
 mod client_map;
@@ -21,3 +20,5 @@ mod saved;
 pub mod server;
 pub mod validate;
 mod visit;
+
+pub use crate::site::class_prior;

@@ -76,16 +76,22 @@ impl<'a, B: Backend> Parking<'a, B> {
         }
     }
 
-    /// The client that was asked longest ago, where all together exceed the budget; it no longer counts.
-    pub fn excess(&self) -> Option<ClientId> {
-        let mut used = self.used();
+    /// The client that was asked longest ago, with the number of that question, among those that were asked from the
+    /// question `from` on; `None` where all together fit the budget.
+    pub fn excess(&self, from: u64) -> Option<(u64, ClientId)> {
+        let used = self.used();
         if used.bytes <= self.budget {
             return None;
         }
-        let (_, (client, bytes)) = used.order.pop_first()?;
-        used.last.remove(&client);
-        used.bytes -= bytes;
-        Some(client)
+        used.order.range(from..).next().map(|(question, (client, _))| (*question, *client))
+    }
+
+    /// A client no longer counts: it is not in memory any more, or its visit is open.
+    pub fn forget(&self, client: ClientId) {
+        let mut used = self.used();
+        if let Some((_, bytes)) = used.last.remove(&client).and_then(|last| used.order.remove(&last)) {
+            used.bytes -= bytes;
+        }
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {

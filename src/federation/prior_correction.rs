@@ -7,7 +7,7 @@
 //!
 //! (Saerens, Latinne and Decaestecker, *Adjusting the Outputs of a Classifier to New a Priori Probabilities*, 2002).
 
-use super::class_prior::ClassPrior;
+use crate::site::class_prior::ClassPrior;
 
 /// The correction of one client's predictions.
 #[derive(Clone, Debug, PartialEq)]

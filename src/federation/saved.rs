@@ -62,7 +62,7 @@ pub(super) fn to_messages(state: &State) -> Result<BTreeMap<ClientId, Message>, 
 const CLIENTS: &str = "clients";
 
 fn wrong(error: Error) -> CheckpointError {
-    CheckpointError::Content(format!("the server's record of its clients (`conduct`): {error}"))
+    CheckpointError::Content(format!("the server's record of its clients (`reliability`): {error}"))
 }
 
 #[cfg(test)]

@@ -286,7 +286,7 @@ impl<B: Backend> Federation<'_, B> {
         if status != ReplyStatus::Missing {
             let backoff = self.policy.rules.backoff;
             let rounds = self.policy.reliability.quarantine.record_bad_reply(client, round, backoff);
-            gathered.events.push(event(EventKind::Quarantined).with_value(rounds as f64));
+            gathered.events.extend((rounds > 0).then(|| event(EventKind::Quarantined).with_value(rounds as f64)));
         }
         gathered.first.get_or_insert_with(|| RunError::Client { round, client, reason: reason.clone() });
         gathered.rejected.retain(|(rejected, _)| *rejected != client);

@@ -9,6 +9,8 @@ use p256::elliptic_curve::Generate as _;
 use p256::pkcs8::{EncodePublicKey, LineEnding};
 use sha2::{Digest, Sha256};
 
+use crate::machine::timestamp_of;
+
 /// The headers of a request: the node's public key, the time, and the signature of the time.
 const PUBLIC_KEY: &str = "flwr-public-key";
 const TIMESTAMP: &str = "flwr-timestamp";
@@ -152,20 +154,8 @@ fn scalar<const N: usize>(number: &[u8]) -> Option<[u8; N]> {
 
 /// A time in ISO 8601, in universal time.
 fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years of 365.2425 days from 1 March 0000, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * day + 2) / 153;
-    let day = day - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = 400 * era + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00")
+    let micros = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_micros();
+    format!("{}.{micros:06}+00:00", timestamp_of(time).replace(' ', "T"))
 }
 
 #[cfg(test)]

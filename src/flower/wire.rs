@@ -4,8 +4,28 @@
 //! Written by hand: the macros of the usual crate need features of others that Burn's macros need too, and with them all
 //! of Burn is compiled again.
 
+use std::cell::Cell;
+
 /// The deepest nesting of messages that is read.
 const DEEPEST: usize = 16;
+/// The largest number of messages and texts in lists that is read in one message: two bytes that announce one become many
+/// in memory.
+const MOST_PARTS: usize = 1 << 18;
+
+/// The place of a message in others, and how many parts may still be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    depth: usize,
+    left: &'a Cell<usize>,
+}
+
+impl Place<'_> {
+    /// Counts a part; `None` where there are too many.
+    fn count(self) -> Option<()> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        Some(())
+    }
+}
 
 /// A message: the fields that this program knows. Others are skipped.
 pub(crate) trait Message: Default {
@@ -13,7 +33,7 @@ pub(crate) trait Message: Default {
     fn write(&self, to: &mut Vec<u8>);
 
     /// Takes a value of the field with this number; `None` where the value has not the form of the field.
-    fn take(&mut self, number: u32, value: Value<'_>, depth: usize) -> Option<()>;
+    fn take(&mut self, number: u32, value: Value<'_>, place: Place<'_>) -> Option<()>;
 
     /// The message as bytes.
     fn encoded(&self) -> Vec<u8> {
@@ -24,11 +44,11 @@ pub(crate) trait Message: Default {
 
     /// The message of these bytes; `None` where they are none.
     fn decoded(bytes: &[u8]) -> Option<Self> {
-        Self::decoded_at(bytes, 0)
+        Self::decoded_at(bytes, Place { depth: 0, left: &Cell::new(MOST_PARTS) })
     }
 
-    /// The same in a message that is as deep as this in others.
-    fn decoded_at(mut bytes: &[u8], depth: usize) -> Option<Self> {
+    /// The same at a place in another message.
+    fn decoded_at(mut bytes: &[u8], place: Place<'_>) -> Option<Self> {
         let mut message = Self::default();
         while !bytes.is_empty() {
             let key = varint(&mut bytes)?;
@@ -47,7 +67,7 @@ pub(crate) trait Message: Default {
                 }
                 _ => return None,
             };
-            message.take(u32::try_from(key >> 3).ok()?, value, depth)?;
+            message.take(u32::try_from(key >> 3).ok()?, value, place)?;
         }
         Some(message)
     }
@@ -70,7 +90,7 @@ pub(crate) trait Field {
     fn write(&self, number: u32, to: &mut Vec<u8>);
 
     /// Takes a value; `None` where it has another form.
-    fn take(&mut self, value: Value<'_>, depth: usize) -> Option<()>;
+    fn take(&mut self, value: Value<'_>, place: Place<'_>) -> Option<()>;
 }
 
 /// A whole number with a sign, which takes few bytes where it is small.
@@ -93,9 +113,14 @@ macro_rules! messages {
             }
 
             #[allow(unused_variables, reason = "a message may have no fields")]
-            fn take(&mut self, number: u32, value: $crate::flower::wire::Value<'_>, depth: usize) -> Option<()> {
+            fn take(
+                &mut self,
+                number: u32,
+                value: $crate::flower::wire::Value<'_>,
+                place: $crate::flower::wire::Place<'_>,
+            ) -> Option<()> {
                 match number {
-                    $($number => $crate::flower::wire::Field::take(&mut self.$field, value, depth),)*
+                    $($number => $crate::flower::wire::Field::take(&mut self.$field, value, place),)*
                     _ => Some(()),
                 }
             }
@@ -159,9 +184,10 @@ fn text(value: Value<'_>) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-fn nested<M: Message>(value: Value<'_>, depth: usize) -> Option<M> {
+fn nested<M: Message>(value: Value<'_>, place: Place<'_>) -> Option<M> {
+    place.count()?;
     match value {
-        Value::Bytes(bytes) if depth < DEEPEST => M::decoded_at(bytes, depth + 1),
+        Value::Bytes(bytes) if place.depth < DEEPEST => M::decoded_at(bytes, Place { depth: place.depth + 1, ..place }),
         _ => None,
     }
 }
@@ -173,7 +199,7 @@ impl Field for u64 {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         let Value::Number(found) = value else { return None };
         *self = found;
         Some(())
@@ -185,7 +211,7 @@ impl Field for bool {
         u64::from(*self).write(number, to);
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         let Value::Number(found) = value else { return None };
         *self = found != 0;
         Some(())
@@ -198,7 +224,7 @@ impl Field for Signed {
         (((self.0 << 1) ^ (self.0 >> 63)) as u64).write(number, to);
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         let Value::Number(found) = value else { return None };
         self.0 = (found >> 1) as i64 ^ -((found & 1) as i64);
         Some(())
@@ -212,7 +238,7 @@ impl Field for f64 {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         let Value::Eight(bits) = value else { return None };
         *self = f64::from_bits(bits);
         Some(())
@@ -226,7 +252,7 @@ impl Field for String {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         *self = text(value)?;
         Some(())
     }
@@ -239,7 +265,7 @@ impl Field for Vec<u8> {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         let Value::Bytes(found) = value else { return None };
         *self = found.to_vec();
         Some(())
@@ -254,7 +280,7 @@ impl Field for Vec<f64> {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, _: Place<'_>) -> Option<()> {
         match value {
             Value::Bytes(bytes) => self.extend(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))),
             Value::Eight(bits) => self.push(f64::from_bits(bits)),
@@ -269,7 +295,8 @@ impl Field for Vec<String> {
         self.iter().for_each(|value| put_bytes(number, value.as_bytes(), to));
     }
 
-    fn take(&mut self, value: Value<'_>, _: usize) -> Option<()> {
+    fn take(&mut self, value: Value<'_>, place: Place<'_>) -> Option<()> {
+        place.count()?;
         self.push(text(value)?);
         Some(())
     }
@@ -280,8 +307,8 @@ impl<M: Message> Field for Vec<M> {
         self.iter().for_each(|value| put_bytes(number, &value.encoded(), to));
     }
 
-    fn take(&mut self, value: Value<'_>, depth: usize) -> Option<()> {
-        self.push(nested(value, depth)?);
+    fn take(&mut self, value: Value<'_>, place: Place<'_>) -> Option<()> {
+        self.push(nested(value, place)?);
         Some(())
     }
 }
@@ -293,8 +320,8 @@ impl<M: Message> Field for Option<M> {
         }
     }
 
-    fn take(&mut self, value: Value<'_>, depth: usize) -> Option<()> {
-        *self = Some(nested(value, depth)?);
+    fn take(&mut self, value: Value<'_>, place: Place<'_>) -> Option<()> {
+        *self = Some(nested(value, place)?);
         Some(())
     }
 }
@@ -310,9 +337,9 @@ macro_rules! present {
                 }
             }
 
-            fn take(&mut self, value: Value<'_>, depth: usize) -> Option<()> {
+            fn take(&mut self, value: Value<'_>, place: Place<'_>) -> Option<()> {
                 let mut found = <$kind>::default();
-                found.take(value, depth)?;
+                found.take(value, place)?;
                 *self = Some(found);
                 Some(())
             }
@@ -407,6 +434,20 @@ mod tests {
         let deep = |levels| (0..levels).fold(All::default(), |inner, _| All { more: vec![inner], ..All::default() });
         assert!(All::decoded(&deep(DEEPEST).encoded()).is_some());
         assert_eq!(All::decoded(&deep(DEEPEST + 1).encoded()), None);
+    }
+
+    #[test]
+    fn messages_with_too_many_parts_are_refused() {
+        // An empty message in the field 9, and an empty text in the field 8.
+        for part in [[74, 0], [66, 0]] {
+            assert!(All::decoded(&part.repeat(MOST_PARTS)).is_some());
+            assert_eq!(All::decoded(&part.repeat(MOST_PARTS + 1)), None);
+        }
+        // Half of them in a message within.
+        let inner = [74, 0].repeat(MOST_PARTS / 2);
+        let mut bytes = inner.clone();
+        put_bytes(9, &inner, &mut bytes);
+        assert_eq!(All::decoded(&bytes), None);
     }
 
     proptest! {

@@ -46,7 +46,9 @@ pub fn map_of(
         MapKind::Isotonic => {
             let mut corners = vec![Vec::new(); isotonic_functions(classes)];
             for [function, x, y] in values.as_chunks::<3>().0 {
-                match corners.get_mut(*function as usize) {
+                // A number that is no whole one would be rounded to another function.
+                let at = (*function >= 0.0 && function.fract() == 0.0).then_some(*function as usize);
+                match at.and_then(|at| corners.get_mut(at)) {
                     Some(corners) => corners.push((*x, *y)),
                     None => {
                         let reason = format!("\"{MAP}\" of the request has a function {function} of {classes} classes");
@@ -73,6 +75,12 @@ mod tests {
             let message = Message::default().with_array(MAP, map_array(&map).unwrap());
             assert_eq!(map_of(&message, (None, map.kind()), 3).unwrap().as_ref(), Some(&map));
             assert!(map_of(&message, (None, map.kind()), 2).is_err());
+        }
+        for function in [0.5, -1.0, f64::NAN, 3.0, 1e300] {
+            let values = Values::F64([[function, 0.1, 0.2], [1.0, 0.1, 0.2], [2.0, 0.1, 0.2]].concat());
+            let message = Message::default().with_array(MAP, Array { shape: vec![3, 3], values });
+            let error = map_of(&message, (None, Some(MapKind::Isotonic)), 3).unwrap_err().to_string();
+            assert!(error.contains(&format!("a function {function} of 3 classes")), "{error}");
         }
         assert_eq!(map_array(&ProbabilityMap::Temperature(2.0)), None);
         let at_two = map_of(&Message::default(), (Some(2.0), None), 3).unwrap();

@@ -78,6 +78,15 @@ impl Parcel {
     /// The stream cannot be read or ends within the frame, or the frame is none or exceeds a limit
     /// ([`io::ErrorKind::InvalidData`]).
     pub fn read(from: &mut impl Read, limits: Limits) -> io::Result<Option<Self>> {
+        Self::read_within(from, || limits)
+    }
+
+    /// As [`Self::read`], where the limits are asked for when a frame begins to arrive: they may depend on what was sent
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub fn read_within(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<Self>> {
         let mut magic = Vec::new();
         from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
         if magic.is_empty() {
@@ -86,6 +95,7 @@ impl Parcel {
         if magic != MAGIC {
             return Err(refused("it does not begin like a message of fedstein".into()));
         }
+        let limits = limits();
         let envelope = u64::from(u32::from_le_bytes(exact(from)?));
         let count = u32::from_le_bytes(exact(from)?) as usize;
         if envelope > limits.envelope {
@@ -173,6 +183,22 @@ mod tests {
             let error = Parcel::read(&mut bytes.as_slice(), LIMITS).unwrap_err().to_string();
             assert!(error.contains(word), "{error}, not {word}");
         }
+    }
+
+    #[test]
+    fn a_frame_is_judged_by_the_limits_of_the_time_at_which_it_arrives() {
+        /// A stream that waits until a message has been sent, which sets the limit of its answer.
+        struct Answer<'a>(&'a [u8], &'a std::cell::Cell<u64>);
+        impl Read for Answer<'_> {
+            fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+                self.1.set(5);
+                self.0.read(to)
+            }
+        }
+        let limit = std::cell::Cell::new(0);
+        let (answer, limits) = (parcel("{}", &[b"12345"]), || Limits { bytes: limit.get(), ..LIMITS });
+        let bytes = frame(&answer);
+        assert_eq!(Parcel::read_within(&mut Answer(&bytes, &limit), limits).unwrap(), Some(answer));
     }
 
     proptest! {

@@ -90,7 +90,7 @@ impl Pipes {
             let mut output = BufReader::new(output);
             loop {
                 let lost = |reason| Err(Lost { reason, was_killed: false });
-                let what = match Parcel::read(&mut output, Limits::of(bytes.load(Ordering::Relaxed))) {
+                let what = match Parcel::read_within(&mut output, || Limits::of(bytes.load(Ordering::Relaxed))) {
                     Ok(Some(parcel)) => Ok(parcel),
                     Ok(None) => lost("its process has ended".to_owned()),
                     Err(error) => lost(format!("its answer is refused: {error}")),

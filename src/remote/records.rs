@@ -6,7 +6,7 @@
 //! | `numbers`, metrics | the numbers of a request or a reply by name, 64 bits |
 //! | `arrays` | the `.npy` files of the arrays by name |
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -118,17 +118,20 @@ impl Records {
         }
         // An engine keeps arrays by name; the envelope has their order.
         let listed = fields.get("arrays").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let names: BTreeSet<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
-        let mut ordered = Vec::with_capacity(arrays.len());
-        for sent in listed {
+        let (listed, came) = (listed.iter(), arrays.len());
+        if listed.len() != came {
+            return Err(format!("the message lists {} arrays and carries {came}", listed.len()));
+        }
+        let by_name: BTreeMap<&str, &NamedArray> = arrays.iter().map(|array| (array.name.as_str(), array)).collect();
+        if by_name.len() != came {
+            return Err(format!("the message carries {came} arrays of {} names", by_name.len()));
+        }
+        let bytes = |sent: &Value| {
             let name = sent.get("name").and_then(Value::as_str).unwrap_or_default();
-            let array = arrays.iter().find(|array| array.name == name);
-            ordered.push(array.ok_or_else(|| format!("the array `{}` did not come", shown(name)))?.bytes.clone());
-        }
-        if ordered.len() != arrays.len() || names.len() != arrays.len() {
-            let (came, listed) = (arrays.len(), ordered.len());
-            return Err(format!("the message lists {listed} arrays and carries {came}"));
-        }
+            let array = by_name.get(name).ok_or_else(|| format!("the array `{}` did not come", shown(name)))?;
+            Ok(array.bytes.clone())
+        };
+        let ordered = listed.map(bytes).collect::<Result<_, String>>()?;
         let envelope = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
         Ok(Parcel { envelope, arrays: ordered })
     }
@@ -205,9 +208,10 @@ mod tests {
             }
         };
         for (error, word) in [
-            (changed(&|records| _ = records.arrays.pop()), "`particles` did not come"),
+            (changed(&|records| _ = records.arrays.pop()), "lists 2 arrays and carries 1"),
             (changed(&|records| records.arrays.push(records.arrays[0].clone())), "lists 2 arrays and carries 3"),
             (changed(&|records| records.arrays[0].name = "other".into()), "`a` did not come"),
+            (changed(&|records| records.arrays[0].name = "particles".into()), "2 arrays of 1 names"),
             (changed(&set("content", "{")), "`content` cannot be read"),
             (changed(&set("content", "7")), "no content"),
             (changed(&set("content", r#"{"kind":"identify"}"#)), "cannot be read"),

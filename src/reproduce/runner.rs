@@ -133,12 +133,19 @@ fn one(run: &Run, places: Places<'_>, watched: &Watched<'_>) -> Result<(), RunEr
     watched.keeps_notes(place.join(NOTES));
     let ended = from_here(run, places, watched, Some(&mut checkpoints));
     drop(checkpoints);
-    // A result that cannot be written, for want of space perhaps, is a few rounds away when there is space again.
-    if !matches!(ended, Err(RunError::Output(_))) {
-        // What is left of the directory does no harm.
-        let _ = fs::remove_dir_all(&place);
-    }
+    clear(&place, &ended);
     ended
+}
+
+/// Removes the directory of a run that has ended, unless the run may go on from its checkpoints at another time: when there
+/// is space again for its result, perhaps.
+fn clear(place: &Path, ended: &Result<(), RunError>) {
+    // What is left of the directory does no harm.
+    let _ = match ended {
+        // Without checkpoints the directory is empty.
+        Err(error) if error.may_pass() => fs::remove_dir(place),
+        _ => fs::remove_dir_all(place),
+    };
 }
 
 fn from_here(
@@ -175,5 +182,49 @@ impl OnBackend for Job<'_> {
         let observer: &dyn Observer = self.watched;
         let outcome = run::<B>(self.experiment, observer, self.checkpoints)?;
         Kept::of(&self.experiment.config, self.resolved, &outcome, self.watched.notes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BackendError;
+    use crate::checkpoint::CheckpointError;
+    use crate::stein::SvgdError;
+
+    #[test]
+    fn checkpoints_stay_where_the_run_may_go_on_and_go_where_it_would_end_in_the_same_way() {
+        let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let io = |path: &Path| CheckpointError::Io { action: "write", path: path.to_path_buf(), source: full() };
+        let device = || SvgdError::Device { step: 3, reason: "it is lost".into() };
+        let diverged = || SvgdError::NotFinite { step: 3, particle: 1 };
+        let client = RunError::Client { round: 2, client: 0, reason: diverged().to_string() };
+        let no_device = BackendError::NoDevice { name: "cuda", reason: "no driver".into() };
+        let dir = tempfile::tempdir().unwrap();
+        for (ended, stays) in [
+            (Ok(()), false),
+            (Err(RunError::Output("no space".into())), true),
+            (Err(RunError::Device("it is lost".into())), true),
+            (Err(RunError::Svgd(device())), true),
+            (Err(RunError::Server { round: 2, error: device() }), true),
+            (Err(RunError::Checkpoint(io(dir.path()))), true),
+            (Err(RunError::Backend(no_device)), true),
+            (Err(RunError::Interrupted { round: 2, rounds: 9 }), true),
+            (Err(RunError::Svgd(diverged())), false),
+            (Err(RunError::Server { round: 2, error: diverged() }), false),
+            (Err(client), false),
+            (Err(RunError::Config("a key".into())), false),
+            (Err(RunError::Checkpoint(CheckpointError::Content("a state of another kind".into()))), false),
+        ] {
+            let place = dir.path().join("run");
+            fs::create_dir(&place).unwrap();
+            clear(&place, &ended);
+            assert!(!place.exists(), "empty after {ended:?}");
+            fs::create_dir(&place).unwrap();
+            fs::write(place.join("round-5.json"), "{}").unwrap();
+            clear(&place, &ended);
+            assert_eq!(place.exists(), stays, "{ended:?}");
+            let _ = fs::remove_dir_all(&place);
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, DISCREPANCY, Message, Question, Reply};
+use crate::protocol::{ClientId, DISCREPANCY, Message, PARTICLES, Question, Reply};
 use crate::stein::{Kernel, SteinForm, SteinProduct};
 
 /// The kinds of indicators.
@@ -38,7 +38,7 @@ pub struct Indicators {
 }
 
 /// The name of the array with a client's scores, which is that of the particles in the question.
-const SCORES: &str = "particles";
+const SCORES: &str = PARTICLES;
 
 impl Indicators {
     /// The indicators of the clients' replies to a question about the particles Θ. The replies are in the order of the

@@ -475,8 +475,12 @@ mod tests {
         };
         let agreed = agree(&[of(0, &[0, 1], &["2", "10"]), of(1, &[0], &["2.0"]), of(2, &[0], &["1"])]).unwrap();
         assert_eq!(agreed.classes.unwrap(), ["1", "2", "10"]);
-        let notes =
-            ["class `1` is not at clients 0, 1", "class `2` is not at client 2", "class `10` is not at clients 1, 2"];
+        let notes = [
+            "class `1` is not at clients 0, 1",
+            "class `2` is not at client 2",
+            "class `10` is not at clients 1, 2",
+            "client 2 has none of the classes of the others, but `1`: are the classes spelt alike at all sites?",
+        ];
         assert_eq!(agreed.notes, notes);
         assert_eq!(
             message(&[of(0, &[0], &["oak"]), of(1, &[0, 0], &["oak"])]),

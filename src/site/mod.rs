@@ -14,6 +14,7 @@
 
 mod agree;
 mod check;
+pub mod class_prior;
 mod config;
 mod describe;
 mod disk;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::class_prior::ClassPrior;
 use crate::datasets::ModelCard;
-use crate::federation::class_prior::ClassPrior;
 
 /// What all sites agree on, besides the initial particles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

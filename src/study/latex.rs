@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::claims::better;
 use super::plan::Plan;
-use super::summary::Row;
+use super::summary::{BETTER, DIFFERS, Row, WORSE};
 use crate::metrics::Direction;
 use crate::reproduce::judge::number;
 
@@ -57,9 +57,9 @@ fn cell(row: &Row) -> String {
     let Some(estimate) = row.estimate else { return "--".to_owned() };
     let half = estimate.half_width.map_or_else(String::new, |half| format!(" \\pm {}", scientific(&number(half))));
     let sign = match row.difference.map(|paired| paired.verdict) {
-        Some("better") => "^{+}",
-        Some("worse") => "^{-}",
-        Some("differs") => "^{*}",
+        Some(BETTER) => "^{+}",
+        Some(WORSE) => "^{-}",
+        Some(DIFFERS) => "^{*}",
         _ => "",
     };
     format!("${}{half}{sign}$", scientific(&number(estimate.mean)))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::claims::{answer, better, reason};
 use super::plan::Plan;
-use super::summary::{Estimate, Row};
+use super::summary::{BETTER, Estimate, Row, WORSE};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, label};
 use crate::reproduce::judge::{self, number, signed};
@@ -92,7 +92,7 @@ fn means(estimate: Option<Estimate>) -> [String; 4] {
 fn difference(row: &Row) -> [String; 4] {
     let Some(paired) = row.difference else { return ["", "", "", ""].map(str::to_owned) };
     let verdict = match paired.verdict {
-        "better" | "worse" => format!("**{}**", paired.verdict),
+        BETTER | WORSE => format!("**{}**", paired.verdict),
         other => other.to_owned(),
     };
     [signed(paired.estimate.mean), interval(&paired.estimate, signed), paired.p.map_or_else(none, p_value), verdict]
@@ -142,9 +142,10 @@ choice of test rows.
 
 const DIFFERENCES: &str = "
 Differences are taken seed by seed, over the seeds that both variants have; their interval and p (of the paired t-test, \
-two-sided) are by Student's t. *Better* and *worse*: the mean difference exceeds two standard errors, over three seeds or \
-more. With few seeds this rule is weaker than the interval: with three, one difference in five exceeds it by chance. No p \
-is corrected for the number of comparisons.
+two-sided) are by Student's t. Fewer than three seeds, and differences that are all equal, have neither. *By over 2 SE*: \
+the mean difference exceeds two standard errors, over three seeds or more. With few seeds this rule is weaker than the \
+interval, which may contain 0: with three, one difference in five exceeds it by chance. No p is corrected for the number \
+of comparisons.
 ";
 
 const CLAIMS: &str = "

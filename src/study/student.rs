@@ -22,9 +22,9 @@ pub fn within(t: f64, freedom: usize) -> f64 {
     if odd { FRAC_2_PI * (theta + sin * sum) } else { sin * sum }
 }
 
-/// P(|T| > t): the p-value of a two-sided test.
+/// P(|T| > t): the p-value of a two-sided test; NaN for NaN.
 pub fn beyond(t: f64, freedom: usize) -> f64 {
-    (1.0 - within(t.abs(), freedom)).max(0.0)
+    (1.0 - within(t.abs(), freedom)).clamp(0.0, 1.0)
 }
 
 /// The t with P(|T| ≤ t) = `level`, for 0 < level < 1: half the width of an interval, in standard errors.
@@ -109,7 +109,7 @@ mod tests {
     fn the_ends_of_the_range_are_0_and_1() {
         for freedom in [1, 2, 5, 1000] {
             assert_eq!((within(0.0, freedom), beyond(0.0, freedom)), (0.0, 1.0));
-            assert!(beyond(f64::INFINITY, freedom) < 1e-15 && beyond(f64::NAN, freedom) == 0.0);
+            assert!(beyond(f64::INFINITY, freedom) < 1e-15 && beyond(f64::NAN, freedom).is_nan());
         }
     }
 }

@@ -5,7 +5,7 @@ use super::plan::Plan;
 use super::student::{beyond, quantile};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, mean_and_sem};
-use crate::reproduce::verdict::{Difference, Verdict};
+use crate::reproduce::verdict::{Difference, ENOUGH_SEEDS, Verdict};
 
 /// The level of all intervals.
 pub const LEVEL: f64 = 0.95;
@@ -41,11 +41,12 @@ impl Estimate {
 /// The difference from the baseline over the seeds that both have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Paired {
-    /// The mean difference with its interval.
+    /// The mean difference with its interval, which is `None` where `p` is.
     pub estimate: Estimate,
-    /// The p-value of the paired t-test, two-sided; `None` for one seed, and where no seed differs.
+    /// The p-value of the paired t-test, two-sided; `None` for fewer than [`ENOUGH_SEEDS`] seeds, and where all differences
+    /// are equal: a standard error of 0 is chance, or no seed changes the metric.
     pub p: Option<f64>,
-    /// Whether the variant is better, in words.
+    /// How far the variant is from the baseline, in words: [`BETTER`], [`WORSE`], [`DIFFERS`] or others.
     pub verdict: &'static str,
 }
 
@@ -53,23 +54,33 @@ impl Paired {
     /// The difference of two variants' values by seed; `None` without a seed in common.
     pub fn of(own: &[(u64, f64)], baseline: &[(u64, f64)], better: Option<Direction>) -> Option<Self> {
         let partner = |seed: u64| baseline.iter().find(|(other, _)| *other == seed).map(|(_, value)| value);
-        let values: Vec<f64> = own.iter().filter_map(|(seed, value)| Some(value - partner(*seed)?)).collect();
-        let estimate = Estimate::of(&values)?;
-        let (_, sem) = mean_and_sem(&values);
-        let p = sem.filter(|sem| *sem > 0.0 || estimate.mean != 0.0);
-        let p = p.map(|sem| beyond(estimate.mean / sem, estimate.seeds - 1));
+        let pairs: Vec<(f64, f64)> = own.iter().filter_map(|(seed, value)| Some((*value, *partner(*seed)?))).collect();
+        let values: Vec<f64> = pairs.iter().map(|(own, baseline)| own - baseline).collect();
+        let all = Estimate::of(&values)?;
+        // Equal differences of other values differ by their rounding.
+        let rounding = f64::EPSILON * pairs.iter().fold(0.0, |largest: f64, (a, b)| largest.max(a.abs()).max(b.abs()));
+        let sem = mean_and_sem(&values).1.filter(|sem| all.seeds >= ENOUGH_SEEDS && *sem > rounding);
+        let estimate = Estimate { half_width: all.half_width.filter(|_| sem.is_some()), ..all };
+        let p = sem.map(|sem| beyond(estimate.mean / sem, estimate.seeds - 1));
         Some(Self { estimate, p, verdict: verdict(Difference::of(own, baseline), better) })
     }
 }
+
+/// The verdict on a difference in the better direction of the metric. An interval of few seeds may contain 0 all the same.
+pub const BETTER: &str = "better by over 2 SE";
+/// The verdict on a difference in the other direction.
+pub const WORSE: &str = "worse by over 2 SE";
+/// The verdict on a difference in a metric without a better direction.
+pub const DIFFERS: &str = "differs by over 2 SE";
 
 /// The project's rule: a difference counts beyond two standard errors, over three seeds or more.
 fn verdict(difference: Difference, better: Option<Direction>) -> &'static str {
     let signed = if better == Some(Direction::LowerIsBetter) { difference.reversed() } else { difference };
     match (Verdict::of_order([signed]), better) {
-        (Verdict::Confirmed, Some(_)) => "better",
-        (Verdict::Contradicted, Some(_)) => "worse",
-        (Verdict::Confirmed | Verdict::Contradicted, None) => "differs",
-        (Verdict::Agrees | Verdict::WithinError, _) => "not told apart",
+        (Verdict::Confirmed, Some(_)) => BETTER,
+        (Verdict::Contradicted, Some(_)) => WORSE,
+        (Verdict::Confirmed | Verdict::Contradicted, None) => DIFFERS,
+        (Verdict::Agrees | Verdict::WithinError, _) => "within 2 SE",
         (Verdict::FewSeeds { .. }, _) => "too few seeds",
         _ => "no value",
     }
@@ -145,28 +156,33 @@ mod tests {
         near(paired.estimate.interval().unwrap().1, 0.044833279964075226);
         near(paired.p.unwrap(), 0.08900934250008571);
         // t = 2.236: beyond two standard errors, and within the interval by t of four degrees of freedom.
-        assert_eq!(paired.verdict, "better");
+        assert_eq!(paired.verdict, "better by over 2 SE");
     }
 
     #[test]
     fn the_verdict_is_that_of_the_metric_s_better_direction() {
         let verdict = |a: &[f64], b: &[f64], better| Paired::of(&by_seed(a), &by_seed(b), better).unwrap().verdict;
         let (high, low) = (Some(Direction::HigherIsBetter), Some(Direction::LowerIsBetter));
-        assert_eq!((verdict(&A, &B, low), verdict(&B, &A, low)), ("worse", "better"));
-        assert_eq!((verdict(&B, &A, high), verdict(&A, &B, None)), ("worse", "differs"));
-        assert_eq!(verdict(&[0.0, 1.0, 2.0], &[0.0; 3], high), "not told apart");
+        assert_eq!((verdict(&A, &B, low), verdict(&B, &A, low)), (WORSE, BETTER));
+        assert_eq!((verdict(&B, &A, high), verdict(&A, &B, None)), (WORSE, DIFFERS));
+        assert_eq!(verdict(&[0.0, 1.0, 2.0], &[0.0; 3], high), "within 2 SE");
         assert_eq!(verdict(&A[..2], &B[..2], high), "too few seeds");
     }
 
     #[test]
-    fn one_seed_has_no_interval_and_equal_values_have_no_p() {
+    fn one_seed_has_no_interval_and_equal_or_few_differences_have_neither_interval_nor_p() {
         let one = Estimate::of(&[2.0]).unwrap();
         assert_eq!((one.seeds, one.sd, one.interval()), (1, None, None));
         assert_eq!(Estimate::of(&[]), None);
-        let same = Paired::of(&by_seed(&A), &by_seed(&A), None).unwrap();
-        assert_eq!((same.estimate.interval(), same.p), (Some((0.0, 0.0)), None));
-        let shifted = Paired::of(&by_seed(&[2.0; 3]), &by_seed(&[1.0; 3]), Some(Direction::HigherIsBetter)).unwrap();
-        assert_eq!((shifted.p, shifted.verdict), (Some(0.0), "better"));
+        let higher = Some(Direction::HigherIsBetter);
+        let paired = |a: &[f64], b: &[f64]| Paired::of(&by_seed(a), &by_seed(b), higher).unwrap();
+        let blank = |paired: Paired| paired.estimate.interval().is_none() && paired.p.is_none();
+        assert!(blank(paired(&A, &A)) && blank(paired(&A[..2], &B[..2])));
+        assert!(!blank(paired(&A[..3], &B[..3])));
+        let shifted = paired(&[2.0; 3], &[1.0; 3]);
+        assert!(blank(shifted) && shifted.verdict == BETTER);
+        // 0.3 − 0.2 and 0.2 − 0.1 are not the same number.
+        assert!(blank(paired(&[0.2, 0.3, 0.4], &[0.1, 0.2, 0.3])));
     }
 
     #[test]

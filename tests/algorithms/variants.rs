@@ -542,7 +542,7 @@ fn twins(kind: &str, keys: &str) -> Vec<f64> {
 #[test]
 fn a_workers_gradient_represents_the_rows_of_all() {
     let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4);
-    // The reference noise is a number of size ε²/N ~ 1e-6 per step for the chains of a worker; it is the only
+    // The reference noise is a number of size ε²/n ~ 1e-6 per step for the chains of a worker; it is the only
     // difference here.
     let sgld = twins("sgld", "");
     assert!(close(&twins("dsgld", "gradient_scale = \"corrected\""), &sgld));

@@ -4,8 +4,8 @@
 //! A GPU (or a software adapter) is used from one thread: one `#[test]` per backend runs everything in sequence. Mesa's
 //! llvmpipe needs 100 s the first time, because it tunes every shape of a matrix product, and 40 s with the tuning on
 //! disk; `CUBECL_AUTOTUNE_LEVEL=minimal` lets more shapes share a tuning (a test cannot set it itself, which would be
-//! unsafe with other threads). Where no adapter opens, the test of wgpu prints so and passes, unless
-//! `FEDSTEIN_REQUIRE_WGPU=1`.
+//! unsafe with other threads). Where no adapter or device opens, the test of its backend prints so and passes,
+//! unless `FEDSTEIN_REQUIRE_WGPU=1`, or `FEDSTEIN_REQUIRE_DEVICE=1` for wgpu and cuda.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -452,18 +452,24 @@ fn wgpu_agrees_with_flex_where_an_adapter_opens() {
             println!("wgpu: {}", session.hardware());
             parity::<Wgpu>();
         }
-        Err(error) if std::env::var("FEDSTEIN_REQUIRE_WGPU").is_ok_and(|value| value == "1") => {
-            panic!("FEDSTEIN_REQUIRE_WGPU=1, but {error}");
-        }
-        Err(error) => skipped(&error.to_string()),
+        Err(error) => skipped(&error.to_string(), &["FEDSTEIN_REQUIRE_WGPU", DEVICE]),
     }
 }
 
-/// Prints to the terminal directly, because the test harness does not show the output of tests that pass.
+/// The variable with which every backend of this build must open its device.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+const DEVICE: &str = "FEDSTEIN_REQUIRE_DEVICE";
+
+/// Fails where one of these variables is 1. Otherwise prints to the terminal directly, because the test harness does not
+/// show the output of tests that pass.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 #[allow(clippy::explicit_write)] // the test harness would capture eprintln!
-fn skipped(reason: &str) {
+fn skipped(reason: &str, required_by: &[&str]) {
     use std::io::Write;
+    for variable in required_by {
+        let is_required = std::env::var(variable).is_ok_and(|value| value == "1");
+        assert!(!is_required, "{variable}=1, but {reason}");
+    }
     writeln!(std::io::stderr(), "SKIPPED: {reason}").unwrap();
 }
 
@@ -476,6 +482,6 @@ fn cuda_agrees_with_flex_where_a_device_opens() {
             println!("cuda: {}", session.hardware());
             parity::<Cuda>();
         }
-        Err(error) => skipped(&error.to_string()),
+        Err(error) => skipped(&error.to_string(), &[DEVICE]),
     }
 }

@@ -62,7 +62,7 @@ fn stands(kind: &str, rest: &str) {
             };
             assert!(expected.is_none_or(of_client), "{what}: {event:?} in {:?}", round.events);
             let refused = of_client(EventKind::Refused);
-            assert_eq!(refused, of_client(EventKind::Quarantined), "{what}");
+            assert!(refused || !of_client(EventKind::Quarantined), "{what}");
             // A negative variance or curvature is invalid, which only the algorithm's own check detects.
             let checks = ["pfedvem", "newton-dsvgd"].contains(&kind);
             let seen = checks && matches!(fault, Fault::SignFlip | Fault::HugeNorm) && refused;
@@ -165,7 +165,7 @@ fn a_client_with_repeated_bad_replies_is_quarantined_for_longer_each_time() {
     assert_eq!(skipped.collect::<Vec<usize>>(), [3, 5, 6, 8, 9, 10, 11, 13, 14, 15, 16]);
     let rests: Vec<f64> =
         log.events().filter(|event| event.kind == EventKind::Quarantined).filter_map(|event| event.value).collect();
-    assert_eq!(rests, [0.0, 1.0, 2.0, 4.0, 8.0]);
+    assert_eq!(rests, [1.0, 2.0, 4.0, 8.0], "the first bad reply is no quarantine");
     assert!(log.rounds.iter().all(|round| round.used.len() == 9 && round.attempts == 1));
 }
 
@@ -367,7 +367,9 @@ fn the_files_of_a_run_record_the_faults_at_any_number_of_threads() {
     let place = tempfile::TempDir::new().unwrap();
     let kinds =
         "[faults]\nkinds = [\"nan\", \"dropout\", \"duplicate\", \"sign-flip\"]\n[federation]\noutlier_scores = true";
-    std::fs::write(place.path().join("run.toml"), text("fedwba", kinds)).unwrap();
+    // Long enough for a client with two bad replies in a row.
+    let long = text("fedwba", kinds).replace("rounds = 5", "rounds = 20");
+    std::fs::write(place.path().join("run.toml"), long).unwrap();
     let run = |threads: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fedstein"));
         command.args(["train", "run.toml", "--quiet", "--out", threads]).env("RAYON_NUM_THREADS", threads);
@@ -397,5 +399,6 @@ fn the_files_of_a_run_record_the_faults_at_any_number_of_threads() {
         assert_eq!((cell("attempts"), cell("clipped")), ("1", "0"));
         assert!(cell("outlier_score").parse::<f64>().unwrap() > 0.0);
     }
-    assert!(["injected", "refused", "quarantined", "scored"].iter().all(|word| (1..=5).any(|r| count(r, &[word]) > 0)));
+    let words = ["injected", "refused", "quarantined", "scored"];
+    assert!(words.iter().all(|word| (1..=20).any(|round| count(round, &[word]) > 0)));
 }
