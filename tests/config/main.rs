@@ -380,7 +380,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
     for (text, part) in [
         ("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
         ("[schedule]\nclients = 11\n[algorithm]\nkind = \"fedavg\"".to_string(), "only `partition.clients` = 10"),
-        ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to `digits`"),
+        ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to data kind `digits`"),
         ("[data]\nkind = \"mixture-1d\"".to_string(), "needs model kind `mixture`"),
         (
             "[model]\nkind = \"mixture\"\n[data]\nkind = \"mixture-2d\"".to_string(),
@@ -390,7 +390,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
         ("[partition]\nkind = \"by-column\"".to_string(), "`data.client_column`"),
         (
             "[partition]\nkind = \"superclass-labels\"".to_string(),
-            "needs data kind `cifar100`; `digits` has no superclasses",
+            "needs data kind `cifar100`; data kind `digits` has no superclasses",
         ),
         ("[model]\nkind = \"blr\"\n[data]\nkind = \"cifar100\"".to_string(), "`cifar100` has a hundred"),
         (format!("{csv}task = \"regression\"\n[partition]\nkind = \"pfedgp\""), "assigns rows by label"),
