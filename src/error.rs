@@ -87,6 +87,9 @@ pub enum RunError {
         /// Index of the first bad chain.
         chain: usize,
     },
+    /// An algorithm from outside this crate failed, for a reason of its own.
+    #[error("{0}")]
+    Algorithm(Box<dyn std::error::Error + Send + Sync>),
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),
@@ -157,6 +160,7 @@ impl RunError {
             | Self::Transport(_)
             | Self::Predictions(_)
             | Self::Langevin { .. }
+            | Self::Algorithm(_)
             | Self::Device(_)
             | Self::Array(_)
             | Self::NoClient(_)

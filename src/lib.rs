@@ -9,6 +9,7 @@
 //! | run an experiment from a config | [`experiment::run()`] |
 //! | use your own model | [`models`], `Experiment::with_model`, `examples/own_model.rs` |
 //! | use your own data | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
+//! | do all this inside your own program | [`experiment::Outcome`], [`experiment::Observer`], [`experiment::Finished`], `examples/embed.rs` |
 //! | use your own algorithm | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |
 //! | write the calibration report of a finished run | [`experiment::write_report`] |
 //! | score predictions and write a calibration report | [`report`] |

@@ -30,6 +30,12 @@ pub struct ModelCard {
     /// How the columns of a table become the features, before they are scaled; `None` where they are the features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
+    /// Whether the model is one of the program that made the run, which no configuration describes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_model: bool,
+    /// Whether the rows are those of the program that made the run, which no configuration describes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_data: bool,
     /// What the run learned from calibration rows; absent where it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Recalibration>,
@@ -56,6 +62,8 @@ impl ModelCard {
             },
             normalisation,
             encoding: None,
+            own_model: false,
+            own_data: false,
             calibration: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::DataError;
 use ndarray::Array2;
+use std::collections::BTreeSet;
 
 /// A set of rows, held on the host.
 #[derive(Clone, Debug)]
@@ -95,7 +96,7 @@ impl Dataset {
     /// # Arguments
     /// - `name`: for tables and reports.
     /// - `features`: `[rows, p]`, finite.
-    /// - `targets`: one per row. Classes are numbers below the number of names; real values are finite.
+    /// - `targets`: one per row. Classes are numbers below the number of names, which differ; real values are finite.
     ///
     /// # Errors
     /// [`DataError::Rows`] where there are no rows or columns, where features and targets do not fit together, or where
@@ -112,7 +113,7 @@ impl Dataset {
     /// Sets the names of the features `[p]`.
     ///
     /// # Errors
-    /// [`DataError::Rows`] where there is not one name per column.
+    /// [`DataError::Rows`] where there is not one name per column, or two are the same.
     pub fn with_feature_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
         self.feature_names = Some(names);
         self.check()?;
@@ -142,7 +143,7 @@ impl Dataset {
     /// Sets the names of the natural clients, by their numbers.
     ///
     /// # Errors
-    /// [`DataError::Rows`] where a row is of a client without a name.
+    /// [`DataError::Rows`] where a row is of a client without a name, or two names are the same.
     pub fn with_client_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
         self.client_names = Some(names);
         self.check()?;
@@ -170,6 +171,9 @@ impl Dataset {
                 if names.len() < 2 {
                     return refuse(format!("{} class(es); there must be at least 2", names.len()));
                 }
+                if let Some(name) = repeated(names) {
+                    return refuse(format!("two classes are called `{name}`; each needs a name of its own"));
+                }
                 if let Some((row, label)) = labels.iter().enumerate().find(|(_, label)| **label >= names.len()) {
                     return refuse(format!("row {row} has class {label}; the classes are 0 to {}", names.len() - 1));
                 }
@@ -187,6 +191,12 @@ impl Dataset {
         }
         if let Some(names) = self.feature_names.as_ref().filter(|names| names.len() != width) {
             return refuse(format!("{} names for {width} features", names.len()));
+        }
+        if let Some(name) = self.feature_names.as_deref().and_then(repeated) {
+            return refuse(format!("two features are called `{name}`; each needs a name of its own"));
+        }
+        if let Some(name) = self.client_names.as_deref().and_then(repeated) {
+            return refuse(format!("two clients are called `{name}`; each needs a name of its own"));
         }
         if let Some(clients) = self.clients.as_ref().filter(|clients| clients.len() != rows) {
             return refuse(format!("{} natural clients for {rows} row(s)", clients.len()));
@@ -241,6 +251,12 @@ impl Dataset {
             _ => None,
         }
     }
+}
+
+/// The first name that has occurred before.
+fn repeated(names: &[String]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    names.iter().find(|name| !seen.insert(*name)).map(String::as_str)
 }
 
 /// Copies rows `[rows.len(), p]`. Several times faster than `ndarray`'s `select` on half a million short rows.
@@ -321,6 +337,14 @@ mod tests {
         assert!(message(fine().with_feature_shape(vec![3])).contains("cannot have the shape [3]"));
         assert!(message(fine().with_feature_shape(vec![usize::MAX, 2])).contains("cannot have the shape"));
         assert_eq!(fine().with_feature_shape(vec![2, 1]).unwrap().feature_shape, [2, 1]);
+        let twice = || vec!["x".to_owned(), "x".to_owned()];
+        let repeated = Targets::Classes { labels: vec![0, 1], names: twice() };
+        assert!(
+            message(new(array![[1.], [2.]], repeated))
+                .ends_with("two classes are called `x`; each needs a name of its own")
+        );
+        assert!(message(fine().with_feature_names(twice())).contains("two features are called `x`"));
+        assert!(message(fine().with_client_names(twice())).contains("two clients are called `x`"));
     }
 
     #[test]

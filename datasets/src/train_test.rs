@@ -24,7 +24,7 @@ impl TrainTest {
     ///
     /// # Arguments
     /// - `train`, `test`: unscaled rows, such as those of [`Dataset::new`], with the same columns and classes. Either
-    ///   both have natural clients or neither.
+    ///   both have natural clients or neither; where both have names of clients, these are the same, in the same order.
     /// - `normalise`: `Auto` is `Standard`, or `None` where the rows are likelihoods without targets. `Unit` and
     ///   `Published` need a data set whose pixels are known and are refused.
     ///
@@ -84,6 +84,15 @@ impl TrainTest {
         Self::from_rows(train, test, normalise)
     }
 
+    /// Checks that training and test rows fit together, as [`TrainTest::from_rows`] does: the fields are public, and may
+    /// have changed since.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] with the first field that does not fit.
+    pub fn check(&self) -> Result<(), DataError> {
+        fit_together(&self.train, &self.test)
+    }
+
     /// Applies a scale of the features to both, and computes that of a real target from the training rows.
     ///
     /// # Errors
@@ -122,6 +131,14 @@ fn fit_together(train: &Dataset, test: &Dataset) -> Result<(), DataError> {
     if test.clients.is_some() != train.clients.is_some() {
         return refuse("either both training and test rows have natural clients, or neither have".to_owned());
     }
+    if let (Some(train), Some(test)) = (&train.client_names, &test.client_names)
+        && train != test
+    {
+        return refuse(
+            "test rows have other names of clients than the training rows; a client has the same number and name in both"
+                .to_owned(),
+        );
+    }
     Ok(())
 }
 
@@ -156,10 +173,22 @@ mod tests {
         assert!(message(Dataset::new("mine", array![[1.]], classes).unwrap()).contains("other targets"));
         assert!(message(rows(array![[1.]]).with_clients(vec![0]).unwrap()).contains("natural clients"));
         assert!(message(rows(array![[1.]]).with_feature_names(vec!["x".into()]).unwrap()).contains("feature names"));
+        let of_clients = |names: [&str; 2]| {
+            let numbered = rows(array![[1.], [3.]]).with_clients(vec![0, 1]).unwrap();
+            numbered.with_client_names(names.map(str::to_owned).to_vec()).unwrap()
+        };
+        let together = |test| TrainTest::from_rows(of_clients(["north", "south"]), test, Normalise::Auto);
+        assert!(together(of_clients(["north", "south"])).is_ok());
+        let error = together(of_clients(["south", "north"])).unwrap_err().to_string();
+        assert!(error.contains("other names of clients"), "{error}");
         // The fields are public: what a constructor would refuse is refused here as well.
         let mut short = rows(array![[1.]]);
         short.targets = Targets::Real { values: vec![] };
         assert!(message(short).contains("0 targets for 1 row"));
+        let mut data = TrainTest::from_rows(rows(array![[1.], [3.]]), rows(array![[2.]]), Normalise::Auto).unwrap();
+        assert!(data.check().is_ok());
+        data.test.features = array![[2., 7.]];
+        assert!(data.check().is_err());
     }
 
     #[test]

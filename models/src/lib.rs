@@ -28,6 +28,7 @@ mod logistic;
 mod mean;
 mod mixture;
 mod model;
+mod obstacle;
 mod prior;
 mod replicated;
 pub mod simd;

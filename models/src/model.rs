@@ -10,6 +10,7 @@ use rand::Rng;
 use crate::curvature::{LayerCurvature, LayerRows, LayerTrace, RowCurvature};
 use crate::factored::{FactoredScore, SharedGradient};
 use crate::layout::Layout;
+use crate::obstacle;
 use crate::prior::Prior;
 
 /// Rows of data on the device.
@@ -165,9 +166,9 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     }
 
     /// Why the network has no likelihood of the kind that fedstein trains, one number for each particle that depends on it
-    /// and the rows alone; `None`, the default, where it has one.
+    /// and the rows alone; `None` where it has one. Default: what the module's layers and parameters tell.
     fn obstacle(&self) -> Option<String> {
-        None
+        obstacle::of(&self.module(1, &Device::flex()))
     }
 }
 
@@ -255,6 +256,14 @@ impl<A: Architecture> Network<A> {
         let layout = Arc::new(architecture.layout());
         let prior = architecture.prior(&layout);
         Self { architecture, layout, prior }
+    }
+
+    /// The module with these particles, one `[N, size]` tensor per block: Burn's own way to the particles of a run.
+    ///
+    /// # Panics
+    /// There are no blocks, or other ones than those of [`Model::layout`].
+    pub fn module(&self, particles: &[Tensor<2>]) -> A::Module {
+        self.load(particles, NONE)
     }
 
     /// The module with these particles, its blocks from `tracked_from` on as leaves of the tape.

@@ -65,6 +65,61 @@ pub enum PriorTerm {
     },
 }
 
+impl PriorTerm {
+    /// The indices of the blocks whose density this is.
+    fn blocks(&self) -> Vec<usize> {
+        match self {
+            Self::HierarchicalNormal { weights, log_precision, .. } => {
+                weights.iter().copied().chain([*log_precision]).collect()
+            }
+            Self::Normal { block, .. }
+            | Self::LogGamma { block, .. }
+            | Self::Gaussian { block, .. }
+            | Self::Uniform { block, .. } => vec![*block],
+        }
+    }
+
+    /// Checks the numbers of a term whose blocks exist.
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        let block = |index: usize| &layout.blocks()[index];
+        let positive = |what: &str, index: usize, value: f64| match value.is_finite() && value > 0.0 {
+            true => Ok(()),
+            false => Err(format!(
+                "the {what} of block {index} (`{}`) is {value}; it must be finite and greater than 0",
+                block(index).name
+            )),
+        };
+        let numbers = |what: &str, index: usize, found: usize, needed: usize| match found == needed {
+            true => Ok(()),
+            false => {
+                Err(format!("the {what} of block {index} (`{}`) has {found} numbers, not {needed}", block(index).name))
+            }
+        };
+        let single = |index: usize| numbers("logarithm", index, block(index).size(), 1);
+        match self {
+            Self::Normal { block, precision } => positive("precision", *block, *precision),
+            Self::HierarchicalNormal { log_precision, shape, rate, .. } => {
+                single(*log_precision)?;
+                positive("Gamma shape", *log_precision, *shape)?;
+                positive("Gamma rate", *log_precision, *rate)
+            }
+            Self::LogGamma { block, shape, rate } => {
+                single(*block)?;
+                positive("Gamma shape", *block, *shape)?;
+                positive("Gamma rate", *block, *rate)
+            }
+            Self::Gaussian { block: index, mean, precision, cholesky } => {
+                let size = block(*index).size();
+                numbers("mean", *index, mean.len(), size)?;
+                numbers("precision matrix", *index, precision.len(), size * size)?;
+                numbers("Cholesky factor", *index, cholesky.len(), size * size)?;
+                (0..size).try_for_each(|i| positive("Cholesky factor's diagonal", *index, cholesky[i * size + i]))
+            }
+            Self::Uniform { block, low, high } => positive("width of the interval", *block, high - low),
+        }
+    }
+}
+
 /// A prior over all blocks of a layout: a product of [`PriorTerm`]s.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prior {
@@ -77,6 +132,32 @@ impl Prior {
     pub fn normal(layout: &Layout, precision: f64) -> Self {
         let terms = (0..layout.blocks().len()).map(|block| PriorTerm::Normal { block, precision }).collect();
         Self { terms }
+    }
+
+    /// Checks that this is a density over the particles of a layout: each block has exactly one term, and the numbers of
+    /// every term are within their range.
+    ///
+    /// # Errors
+    /// A sentence that names the first block or number that is not so.
+    pub fn check(&self, layout: &Layout) -> Result<(), String> {
+        let blocks = layout.blocks();
+        let mut terms = vec![0; blocks.len()];
+        for term in &self.terms {
+            for block in term.blocks() {
+                let Some(count) = terms.get_mut(block) else {
+                    return Err(format!("there is no block {block}; the model has {}, counted from 0", blocks.len()));
+                };
+                *count += 1;
+            }
+            term.check(layout)?;
+        }
+        match terms.iter().position(|count| *count != 1) {
+            None => Ok(()),
+            Some(block) => Err(format!(
+                "block {block} (`{}`) has {} terms; each block has exactly one",
+                blocks[block].name, terms[block]
+            )),
+        }
     }
 
     /// λ and a remaining prior r such that p0 ∝ N(0, I/λ)·r, with the normal density over *all* coordinates. The score

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use burn::module::{Flag, Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, activation};
 use rand::Rng;
 
@@ -13,6 +13,7 @@ use crate::blr::standard_normal;
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};
+use crate::obstacle;
 use crate::prior::Prior;
 
 /// An ordinary network, from rows to logits.
@@ -34,13 +35,13 @@ pub struct ReplicatedConfig<M> {
 
 impl<M: Forward> ReplicatedConfig<M> {
     /// `build` makes one network on a device; its outputs are logits of `classes` classes.
-    /// Every parameter gets the prior N(0, 1/e) and starts at N(0, 1/(fan_in + 1)); vectors start at 0, the gains of
-    /// normalisation layers (Burn's `gamma`) at 1.
+    /// Every parameter gets the prior N(0, 1/e) and starts at N(0, 1/(fan_in + 1)), whatever `build` has set it to;
+    /// vectors start at 0, the gains of normalisation layers (Burn's `gamma`) at 1.
     pub fn new(classes: usize, build: impl Fn(&Device) -> M + Send + Sync + 'static) -> Self {
         Self { build: Arc::new(build), classes, weight_precision: std::f64::consts::E }
     }
 
-    /// Sets the prior precision of every parameter.
+    /// Sets the prior precision of every parameter, a finite number greater than 0; a run refuses any other.
     pub fn with_weight_precision(mut self, precision: f64) -> Self {
         self.weight_precision = precision;
         self
@@ -77,7 +78,11 @@ impl<M: Forward> Replicated<M> {
         Tensor::stack(logits, 0)
     }
 
-    fn particle(&self, n: usize) -> M {
+    /// The ordinary module of particle `n`, counted from 0.
+    ///
+    /// # Panics
+    /// There is no such particle.
+    pub fn particle(&self, n: usize) -> M {
         let rows = self.blocks.iter().map(|block| block.val().narrow(0, n, 1)).collect::<Vec<_>>();
         self.template.clone().map(&mut LoadRow { rows: rows.into_iter() })
     }
@@ -148,36 +153,6 @@ impl<M: Forward + Send + Sync + 'static> Architecture for ReplicatedConfig<M> {
     }
 
     fn obstacle(&self) -> Option<String> {
-        let mut modes = Modes::default();
-        (self.build)(&Device::flex()).visit(&mut modes);
-        modes.found.map(|path| {
-            format!(
-                "its layer `{path}` acts differently in training, as BatchNorm and Dropout do: it reads the other rows of a \
-                 minibatch, or draws random numbers that no seed governs; use LayerNorm or GroupNorm, or leave it out"
-            )
-        })
-    }
-}
-
-/// Finds the first layer with a training mode: Burn marks these by a flag.
-#[derive(Default)]
-struct Modes {
-    path: Vec<String>,
-    found: Option<String>,
-}
-
-impl ModuleVisitor for Modes {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        self.path.pop();
-    }
-
-    fn visit_flag(&mut self, _flag: &Param<Flag>) {
-        // The last name is that of the flag itself.
-        let layer = &self.path[..self.path.len().saturating_sub(1)];
-        self.found.get_or_insert_with(|| layer.join("."));
+        obstacle::of(&(self.build)(&Device::flex()))
     }
 }

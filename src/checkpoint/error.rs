@@ -38,6 +38,9 @@ pub enum CheckpointError {
         /// The digest in the checkpoint.
         expected: String,
     },
+    /// The model is not that of the checkpoint.
+    #[error("{0}")]
+    Model(String),
     /// The checkpoint lies beyond the last round of the configuration.
     #[error("the checkpoint is of round {done}, rounds = {asked} is less; `rounds` is the total number of rounds")]
     Rounds {
@@ -75,7 +78,12 @@ impl CheckpointError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Missing(_) | Self::Format { .. } | Self::Config(_) | Self::Data { .. } | Self::Rounds { .. }
+            Self::Missing(_)
+                | Self::Format { .. }
+                | Self::Config(_)
+                | Self::Data { .. }
+                | Self::Model(_)
+                | Self::Rounds { .. }
         )
     }
 

@@ -22,6 +22,9 @@ pub struct Identity {
     pub data: String,
     /// sha256 of the assignment of rows to clients.
     pub partition: String,
+    /// The parameters of a model that the program brought, one text for each block; `None` with the model of the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_model: Option<Vec<String>>,
 }
 
 /// A file of a generation.

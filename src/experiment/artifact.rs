@@ -20,7 +20,7 @@ use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
-use super::checkpoints::{Checkpoints, Digests, Snapshot};
+use super::checkpoints::{Checkpoints, Digests, Snapshot, blocks_of};
 use super::config::{CheckpointConfig, Config};
 use super::evaluate::Predicted;
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
@@ -30,6 +30,9 @@ use super::rotation;
 use super::rounds_csv::RoundsCsv;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
+
+/// What the files of a run call a model that the program brought.
+const OWN_MODEL: &str = "own model";
 
 /// What a run's files say of its rows and its clients.
 pub(super) struct RowsOfRun {
@@ -173,16 +176,19 @@ impl Artifacts {
         session: &Session<B>,
     ) -> Result<(), RunError> {
         let RowsOfRun { card, digests, listed, counts, about, clients, notes } = rows;
+        let own_model = card.own_model.then(|| blocks_of(model.layout()));
+        let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {
-            let is_of_these = |past: &Checkpoints| past.must_be_of(&digests, config.rounds).is_ok();
+            let is_of_these =
+                |past: &Checkpoints| past.must_be_of(&digests, own_model.as_deref(), config.rounds).is_ok();
             if !self.checkpoints.as_ref().is_some_and(is_of_these) {
-                let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests);
+                let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests, own_model);
                 self.checkpoints = config.checkpoint.enabled.then(new);
             }
             return Ok(());
         }
         if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.must_be_of(&digests, config.rounds)?;
+            checkpoints.must_be_of(&digests, own_model.as_deref(), config.rounds)?;
         }
         let dir = match self.lock.take() {
             Some(lock) => RunDir::reopen(&self.path, lock),
@@ -193,7 +199,7 @@ impl Artifacts {
         self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
-            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests));
+            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, own_model));
         }
         dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
@@ -213,7 +219,7 @@ impl Artifacts {
         self.card = Some(card);
         self.name = config.name.clone();
         self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
-        self.facts = facts(config, particles, (about, clients), model, session);
+        self.facts = facts(config, particles, (about, clients), (kind, model), session);
         self.dir = Some(dir);
         Ok(())
     }
@@ -411,17 +417,18 @@ impl Artifacts {
 ///
 /// # Arguments
 /// * `about`, `clients`: the data and the clients, in words
+/// * `kind`: what the model is called
 pub(super) fn facts<B: Backend>(
     config: &Config,
     particles: usize,
     (about, clients): (String, String),
-    model: &dyn Model,
+    (kind, model): (&str, &dyn Model),
     session: &Session<B>,
 ) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
         fact("data", about),
-        fact("model", format!("{}, d = {}", config.model.kind().name, model.layout().dim())),
+        fact("model", format!("{kind}, d = {}", model.layout().dim())),
         fact("algorithm", config.algorithm.name().to_owned()),
         fact("particles", particles.to_string()),
         fact("clients", clients),

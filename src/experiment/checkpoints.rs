@@ -11,6 +11,7 @@ use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
 use crate::federation::fault_policy::{ClientReliability, FaultPolicy};
 use crate::federation::fleet::Fleet;
+use crate::models::Layout;
 use crate::protocol::{ClientHalf, ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
@@ -73,9 +74,17 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     /// The checkpoints of a new run; nothing is written yet.
-    pub fn new(dir: PathBuf, resolved: &Resolved, Digests { data, partition }: Digests) -> Self {
+    ///
+    /// # Arguments
+    /// * `own_model`: the blocks of a model of the program's own, from [`blocks_of`]
+    pub fn new(
+        dir: PathBuf,
+        resolved: &Resolved,
+        Digests { data, partition }: Digests,
+        own_model: Option<Vec<String>>,
+    ) -> Self {
         let config = flat(&resolved.table);
-        let identity = Identity { config_sha256: config_digest(&config), config, data, partition };
+        let identity = Identity { config_sha256: config_digest(&config), config, data, partition, own_model };
         Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
     }
 
@@ -124,9 +133,18 @@ impl Checkpoints {
 
     /// Checks that the newest checkpoint fits this run.
     ///
+    /// # Arguments
+    /// * `own_model`: as of [`Self::new`]
+    ///
     /// # Errors
-    /// The newest checkpoint was made from other data, or lies beyond the last round.
-    pub fn must_be_of(&self, digests: &Digests, rounds: usize) -> Result<(), CheckpointError> {
+    /// The newest checkpoint was made from other data or with another model, or lies beyond the last round.
+    pub fn must_be_of(
+        &self,
+        digests: &Digests,
+        own_model: Option<&[String]>,
+        rounds: usize,
+    ) -> Result<(), CheckpointError> {
+        same_model(self.identity.own_model.as_deref(), own_model).map_err(CheckpointError::Model)?;
         let same = |what, expected: &str, found: &str| match found == expected {
             true => Ok(()),
             false => Err(CheckpointError::Data { what, found: found.to_owned(), expected: expected.to_owned() }),
@@ -240,6 +258,42 @@ impl Checkpoints {
     }
 }
 
+/// The names and shapes of a model's blocks, as texts.
+pub(super) fn blocks_of(layout: &Layout) -> Vec<String> {
+    layout.blocks().iter().map(|block| format!("{} {:?}", block.name, block.shape)).collect()
+}
+
+/// Checks that a run resumes with its own model.
+///
+/// # Errors
+/// A sentence that says which model the run has.
+fn same_model(old: Option<&[String]>, new: Option<&[String]>) -> Result<(), String> {
+    match (old, new) {
+        (None, None) => Ok(()),
+        (Some(_), None) => {
+            Err("this run has a model of its own, which no config describes; the program that made it resumes \
+             it (`Artifacts::resume`, `Experiment::with_model`)"
+                .into())
+        }
+        (None, Some(_)) => {
+            Err("this run has the model of its config; resume it without `Experiment::with_model`".into())
+        }
+        (Some(old), Some(new)) => {
+            let block = |of: &[String], at: usize| of.get(at).map_or("none".to_owned(), |block| format!("`{block}`"));
+            let differs = |at: &usize| old.get(*at) != new.get(*at);
+            match (0..old.len().max(new.len())).find(differs) {
+                None => Ok(()),
+                Some(at) => Err(format!(
+                    "parameter {at} of the model of Experiment::with_model is {}, and was {} when the checkpoint was written; \
+                     a run resumes with its own model",
+                    block(new, at),
+                    block(old, at)
+                )),
+            }
+        }
+    }
+}
+
 fn part_of(client: ClientId) -> String {
     format!("client-{client}")
 }
@@ -316,6 +370,22 @@ mod tests {
         // The keys of an algorithm of the user's own are not known here.
         let own = keys(&[("algorithm.kind", "\"mine\""), ("algorithm.depth", "3")]);
         assert_eq!(completed(&own), own);
+    }
+
+    #[test]
+    fn a_run_resumes_with_its_own_model_alone() {
+        let blocks = |width: usize| {
+            blocks_of(&Layout::new([("hidden.weight", [64, width].as_slice()), ("hidden.bias", [width].as_slice())]))
+        };
+        let (small, large) = (blocks(3), blocks(4));
+        assert_eq!(same_model(None, None), Ok(()));
+        assert_eq!(same_model(Some(&small), Some(&small)), Ok(()));
+        assert!(same_model(Some(&small), None).unwrap_err().contains("has a model of its own"));
+        assert!(same_model(None, Some(&small)).unwrap_err().contains("without `Experiment::with_model`"));
+        let message = same_model(Some(&small), Some(&large)).unwrap_err();
+        assert!(message.contains("is `hidden.weight [64, 4]`, and was `hidden.weight [64, 3]`"), "{message}");
+        let message = same_model(Some(&small), Some(&small[..1])).unwrap_err();
+        assert!(message.contains("parameter 1") && message.contains("is none"), "{message}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::assemble::first_particles;
 use super::assigned::{Assigned, assigned};
-use super::checkpoints::{Checkpoints, Digests};
+use super::checkpoints::{Checkpoints, Digests, blocks_of};
 use super::config::{Config, schema};
 use super::finished::{BEST_ROUND, Finished};
 use super::run_dir;
@@ -86,7 +86,7 @@ impl Finished {
         let client = self.numbered(asked.name, &names, roster.len())?;
 
         // As in `run`, but for one client.
-        let model = config.model(&data.train)?;
+        let model = self.model(config, &data.train)?;
         let session = Session::<B>::open(config.precision)?;
         let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
         let shards = (&train, partition.clients());
@@ -124,12 +124,14 @@ impl Finished {
             ))
         })?;
         let digests = Digests::of(&again.data, &again.partition);
-        kept.must_be_of(&digests, config.rounds).map_err(|error| self.of_checkpoint(error))?;
+        let own_model = self.model.as_ref().map(|model| blocks_of(model.layout()));
+        kept.must_be_of(&digests, own_model.as_deref(), config.rounds).map_err(|error| self.of_checkpoint(error))?;
         Ok(again)
     }
 
     /// The checkpoint with the states of the clients after the last round.
     fn states(&self, config: &Config) -> Result<Checkpoints, RunError> {
+        self.must_know_model()?;
         let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(format!("--client: {reason}"))));
         if matches!(config.data()?, DataConfig::Sites(_)) {
             return no(format!(
@@ -185,6 +187,7 @@ impl Finished {
                 "--client: the {what} not those that {run} was trained with (sha256 {found:.12} instead of \
                  {expected:.12}); a client's own predictor is built with these"
             )),
+            CheckpointError::Model(message) => RunError::Config(format!("--client: {run}: {message}")),
             CheckpointError::Config(keys) => RunError::Config(format!(
                 "--client: {run}/{} is not what the run was trained with:\n  {}",
                 run_dir::CONFIG,

@@ -177,16 +177,26 @@ pub fn schema() -> &'static Schema {
     &SCHEMA
 }
 
-/// Loads configs for a program with an algorithm or data of its own.
+/// What a program brings in the place of sections of its config.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Own {
+    /// The properties of the rows in the place of `[data]`.
+    pub data: Option<DataProperties>,
+    /// Whether a model is in the place of `[model]`.
+    pub model: bool,
+}
+
+/// Loads configs for a program with an algorithm, a model or data of its own.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigLoader {
     algorithm: Option<Kind>,
-    data: Option<DataProperties>,
+    own: Own,
 }
 
 impl ConfigLoader {
     /// Adds an algorithm from outside this crate to the kinds of `[algorithm]`: its keys are checked, written and
-    /// documented like those of any other. [`Config::own_algorithm`] reads them.
+    /// documented like those of any other. [`Config::own_algorithm`] reads them. Its name must be another one than those of
+    /// [`ALGORITHM_KINDS`], and its keys must differ; [`Self::load`] refuses others.
     #[must_use]
     pub fn with_algorithm(self, kind: Kind) -> Self {
         Self { algorithm: Some(kind), ..self }
@@ -195,23 +205,51 @@ impl ConfigLoader {
     /// Uses these rows in place of `[data]`: model and partition are checked against them.
     #[must_use]
     pub fn with_data(self, data: &TrainTest) -> Self {
-        Self { data: Some(DataProperties::of(&data.train)), ..self }
+        Self { own: Own { data: Some(DataProperties::of(&data.train)), ..self.own }, ..self }
+    }
+
+    /// Leaves `[model]` unchecked, for a program that brings a model in its place
+    /// ([`Experiment::with_model`](super::Experiment::with_model)): the keys are read, and nothing asks whether they fit the
+    /// data.
+    #[must_use]
+    pub fn with_model(self) -> Self {
+        Self { own: Own { model: true, ..self.own }, ..self }
     }
 
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
     ///
     /// # Errors
-    /// The file or an override is invalid in a way that shows without the data.
+    /// The file or an override is invalid in a way that shows without the data, or the program's algorithm cannot be
+    /// added.
     pub fn load(&self, source: Source<'_>, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+        self.algorithm.map_or(Ok(()), can_be_added)?;
         let mut resolved = match self.algorithm {
             Some(kind) => schema().clone().with_kind("algorithm", kind).resolve(source, overrides)?,
             None => schema().resolve(source, overrides)?,
         };
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
-        config.check_for(&config.algorithm, self.data)?;
+        config.check_for(&config.algorithm, self.own)?;
         resolved.notes.extend(config.without_effect(&resolved.changed));
         Ok((config, resolved))
+    }
+}
+
+/// Checks that a program's own algorithm can be one of the kinds of `[algorithm]`.
+fn can_be_added(kind: Kind) -> Result<(), ConfigError> {
+    let refuse = |problem: String| Err(ConfigError::Conflict(format!("ConfigLoader::with_algorithm: {problem}")));
+    if kind.name.is_empty() {
+        return refuse("the name of a kind must not be empty".into());
+    }
+    if ALGORITHM_KINDS.iter().any(|known| known.name == kind.name) {
+        return refuse(format!("there is an algorithm kind `{}` already; give yours a name of its own", kind.name));
+    }
+    let names = || kind.keys.iter().map(|key| key.name);
+    let repeated =
+        names().enumerate().find(|(at, name)| *name == "kind" || names().take(*at).any(|before| before == *name));
+    match repeated {
+        Some((_, name)) => refuse(format!("kind `{}` has two keys `{name}`; each needs a name of its own", kind.name)),
+        None => Ok(()),
     }
 }
 

@@ -13,8 +13,14 @@ use crate::statistics::median_of_sorted;
 
 /// The diagnostic columns of a round, in order; undefined ones stay blank.
 ///
-/// `spread` is the root mean square over coordinates of the particles' standard deviation, where it was measured.
-pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, Option<f64>)> {
+/// # Arguments
+/// * `spread`: the root mean square over coordinates of the particles' standard deviation, where it was measured
+/// * `own`: the columns of the run's algorithm, which need not be one of this crate
+pub(super) fn columns(
+    round: &Round,
+    spread: Option<f64>,
+    own: &'static [&'static str],
+) -> Vec<(&'static str, Option<f64>)> {
     let number = |name: &str| round.numbers.get(name).copied();
     let indicators = round.indicators.as_ref();
     let reasons = round.selection.reasons.as_ref();
@@ -50,6 +56,11 @@ pub(super) fn columns(round: &Round, spread: Option<f64>) -> Vec<(&'static str, 
         ("outlier_score", highest_score(round)),
         ("server_bytes", Some(round.server_bytes as f64)),
     ]);
+    for name in own {
+        if columns.iter().all(|(known, _)| known != name) {
+            columns.push((name, number(name)));
+        }
+    }
     columns
 }
 

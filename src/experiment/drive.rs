@@ -75,10 +75,16 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             None => None,
         };
         let done = past.as_ref().map_or(0, |(round, _)| *round);
-        let advice = algorithm.one_hot_advice();
+        let (advice, columns) = (algorithm.one_hot_advice(), algorithm.capabilities().columns);
         let clients = (roster.len(), personal, &names);
-        let mut recorder =
-            RunRecorder::new((config, advice), (judge, validation), fleet, clients, observer, artifacts.take());
+        let mut recorder = RunRecorder::new(
+            (config, advice, columns),
+            (judge, validation),
+            fleet,
+            clients,
+            observer,
+            artifacts.take(),
+        );
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
             observer.note(&note);

@@ -82,6 +82,8 @@ pub struct Finished {
     pub summary: Summary,
     /// The content of `model.json`.
     pub card: ModelCard,
+    /// The model that the program has handed over; `None` for that of the configuration.
+    pub(super) model: Option<Arc<dyn Model>>,
 }
 
 impl Finished {
@@ -115,7 +117,41 @@ impl Finished {
         if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
             uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
         }
-        Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card })
+        Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card, model: None })
+    }
+
+    /// The same run with the model that the program made it with, in place of the one of its configuration: without it, a
+    /// run of [`Experiment::with_model`](super::Experiment::with_model) makes no predictions.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn Model>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// Checks that the model is known whose parameters the particles are.
+    ///
+    /// # Errors
+    /// The run has a model of its own and none was handed over, or the other way round.
+    pub(super) fn must_know_model(&self) -> Result<(), RunError> {
+        let run = self.path.display();
+        match (self.card.own_model, self.model.is_some()) {
+            (true, false) => Err(RunError::Config(format!(
+                "the run in `{run}` has a model of its own, which no config describes; predict in the program that made it, \
+                 with `Finished::with_model`"
+            ))),
+            (false, true) => Err(RunError::Config(format!(
+                "the run in `{run}` has the model of its config; leave out `Finished::with_model`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The model whose parameters the particles are, for data of this shape; `config` is the run's.
+    ///
+    /// # Errors
+    /// It is not known, or does not fit the data.
+    pub(super) fn model(&self, config: &Config, data: &Dataset) -> Result<Arc<dyn Model>, RunError> {
+        self.must_know_model()?;
+        self.model.clone().map_or_else(|| config.model(data), Ok)
     }
 
     /// Parses the run's configuration.

@@ -40,7 +40,8 @@ struct Outputs {
 }
 
 impl Finished {
-    /// Predicts rows with every particle of the run.
+    /// Predicts rows with every particle of the run: scales the features, puts them into the run's basis where it has one,
+    /// and passes them to the model.
     ///
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
@@ -49,7 +50,8 @@ impl Finished {
     ///
     /// # Errors
     /// The rows have another number of columns or are not finite, a file of the run cannot be read, the backend cannot be
-    /// opened, the predictions are not finite, or the model makes none.
+    /// opened, the predictions are not finite, the model makes none, or the run has a model of its own and
+    /// [`Finished::with_model`] has not handed it over.
     pub fn forecast<B: Backend>(
         &self,
         config: &Config,
@@ -131,7 +133,7 @@ impl Finished {
         }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
-        let model = config.model(&shape)?;
+        let model = self.model(config, &shape)?;
         let width = match (model.task(), &self.card.classes) {
             (Task::Classification { classes }, Some(_)) => classes,
             (Task::Regression, None) => 2,

@@ -60,7 +60,7 @@ pub struct Entry {
     pub state: RunState,
     /// The kind of its algorithm.
     pub algorithm: String,
-    /// Its data: the kind, or the file's name.
+    /// Its data: the kind, the file's name, or the name of the program's own rows.
     pub data: String,
     /// The rounds that are done.
     pub done: usize,
@@ -146,7 +146,7 @@ impl Entry {
             path: path.to_path_buf(),
             name: text(&config, &["name"]),
             algorithm: text(&config, &["algorithm", "kind"]),
-            data: data(&config),
+            data: own_data(path).unwrap_or_else(|| data(&config)),
             done: done.unwrap_or(0),
             rounds: rounds.or(done).unwrap_or(0),
             metrics: METRICS.map(metric),
@@ -211,6 +211,12 @@ fn text(config: &Table, place: &[&str]) -> String {
     };
     let table = sections.iter().try_fold(config, |table, section| table.get(*section)?.as_table());
     table.and_then(|table| table.get(*last)?.as_str()).unwrap_or_default().to_owned()
+}
+
+/// The name of rows that the program brought, of which the config knows nothing.
+fn own_data(run: &Path) -> Option<String> {
+    let card: Json = serde_json::from_str(&read_text(&run.join(run_dir::MODEL)).ok()?).ok()?;
+    card["own_data"].as_bool().filter(|is_own| *is_own).and_then(|_| card["data"].as_str()).map(str::to_owned)
 }
 
 /// The data in a word: the kind, or the name of a user's own file.

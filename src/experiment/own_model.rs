@@ -1,57 +1,238 @@
-//! Whether a model that a program brings, with `Experiment::with_model`, fits the data.
+//! Whether a model that a program brings, with `Experiment::with_model`, fits the data and is what fedstein takes a model
+//! for: a likelihood that is a sum over rows, and depends on a particle and a row alone. Two particles and two training
+//! rows are tried.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::{Arc, Once};
 
-use super::assemble::drawn_particles;
+use crate::algorithm::Capabilities;
+use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
-use crate::datasets::{Dataset, Targets};
+use crate::datasets::{Targets, TrainTest};
 use crate::error::RunError;
 use crate::models::{Model, Task};
 use crate::particles::Particles;
-use crate::random::Streams;
+use crate::random::{Purpose, Streams};
+use crate::rows::Table;
 
-/// The model, if it is one of the data's targets, or a density, and predicts from a row of as many features.
+/// The number of particles, and of rows, that are tried.
+const TRIED: usize = 2;
+/// The largest difference between numbers that should be the same, relative to the largest of them: the order in which
+/// products are summed depends on the number of rows.
+const TOLERANCE: f64 = 1e-3;
+
+/// The model, if it is one of the data's targets, or a density, and can be trained by the algorithm.
 ///
 /// # Errors
-/// It has layers that cannot be trained so, predicts something else, or fails on a row; a layer of Burn panics on a row of
-/// another length than its own.
+/// It has parameters that cannot be trained so, predicts something else, fails on rows of the data, or is no function of a
+/// particle and a row; or the algorithm needs a curvature that it does not compute.
 pub(super) fn checked<B: Backend>(
     model: &Arc<dyn Model>,
-    data: &Dataset,
+    data: &TrainTest,
+    (algorithm, can): (&str, Capabilities),
     session: &Session<B>,
 ) -> Result<Arc<dyn Model>, RunError> {
     let refuse = |problem: String| RunError::Config(format!("the model of Experiment::with_model: {problem}"));
-    if let Some(obstacle) = model.obstacle() {
-        return Err(refuse(obstacle));
+    let outputs = outputs(&**model, &data.train.targets).map_err(refuse)?;
+    let trial = Trial::new(&**model, data, session).map_err(refuse)?;
+    trial.predicts(outputs).and_then(|()| trial.has_gradient()).map_err(refuse)?;
+    if can.curvature {
+        trial.has_curvature(algorithm).map_err(refuse)?;
     }
-    let (task, features) = (model.task(), data.features.ncols());
-    let outputs = match (task, &data.targets) {
-        (Task::Classification { classes }, Targets::Classes { names, .. }) if names.len() == classes => classes,
-        (Task::Regression, Targets::Real { .. }) => 2,
+    Ok(model.clone())
+}
+
+/// The number of outputs of a row.
+fn outputs(model: &dyn Model, targets: &Targets) -> Result<usize, String> {
+    if let Some(obstacle) = model.obstacle() {
+        return Err(obstacle);
+    }
+    if model.layout().dim() == 0 {
+        return Err("it has no parameters, and particles are their values".into());
+    }
+    model.prior().check(model.layout()).map_err(|problem| format!("its prior: {problem}"))?;
+    match (model.task(), targets) {
+        (Task::Classification { classes }, Targets::Classes { names, .. }) if names.len() == classes => Ok(classes),
+        (Task::Regression, Targets::Real { .. }) => Ok(2),
         // A density of rows does not read their targets.
-        (Task::Density, _) => 1,
-        (_, targets) => {
+        (Task::Density, _) => Ok(1),
+        (task, targets) => {
             let has = match targets {
                 Targets::Classes { names, .. } => format!("{} classes", names.len()),
                 Targets::Real { .. } => "real targets".into(),
                 Targets::None { .. } => "no targets".into(),
             };
-            return Err(refuse(format!("it is for {task:?}, and the data have {has}")));
+            Err(format!("it is for {task:?}, and the data have {has}"))
         }
-    };
-    let drawn = drawn_particles(&**model, 1, Streams::new(0));
-    let particle = Particles::from_array(&drawn, model.layout(), session)?;
-    let row = session.upload(vec![0.0; features], [1, features]);
-    let predicted = catch_unwind(AssertUnwindSafe(|| model.predict(particle.blocks(), row).dims()));
-    match predicted {
-        Ok(shape) if shape == [1, 1, outputs] => Ok(model.clone()),
-        Ok(shape) => Err(refuse(format!(
-            "for one particle and a row of {features} features it predicts an array of shape {shape:?}, not [1, 1, {outputs}]"
-        ))),
-        Err(panic) => Err(refuse(format!("it fails on a row of {features} features: {}", words(&*panic)))),
     }
+}
+
+/// Particles and rows on which a model is tried.
+struct Trial<'a, B: Backend> {
+    model: &'a dyn Model,
+    /// `[2, d]`.
+    particles: Particles<B>,
+    /// Two training rows, different ones where there are any.
+    rows: Table,
+    session: &'a Session<B>,
+}
+
+impl<'a, B: Backend> Trial<'a, B> {
+    fn new(model: &'a dyn Model, data: &TrainTest, session: &'a Session<B>) -> Result<Self, String> {
+        let (mut rng, dim) = (Streams::new(0).rng(Purpose::InitialParticles, 0, 0), model.layout().dim());
+        let mut values = Vec::with_capacity(TRIED * dim);
+        for _ in 0..TRIED {
+            let particle =
+                quietly(|| model.initial(&mut rng)).map_err(|why| format!("it has no first particle: {why}"))?;
+            if particle.len() != dim {
+                let found = particle.len();
+                return Err(format!("its first particle has {found} numbers, and its parameters are {dim}"));
+            }
+            values.extend(particle);
+        }
+        let drawn = Array { shape: vec![TRIED, dim], values: Values::F64(values) };
+        let particles = Particles::from_array(&drawn, model.layout(), session).map_err(|error| error.to_string())?;
+        let features = &data.train.features;
+        let other = (1..features.nrows()).find(|row| features.row(*row) != features.row(0)).unwrap_or(0);
+        let rows = Table::new(data.train.select(&[0, other]), &data.normalisation);
+        Ok(Self { model, particles, rows, session })
+    }
+
+    /// Checks that the predictions have their shape, and are a function of a particle and a row.
+    fn predicts(&self, outputs: usize) -> Result<(), String> {
+        let features = self.rows.width();
+        let predicted = |particles: &Particles<B>, rows: &[usize]| {
+            let inputs = self.rows.batch(rows.iter().copied(), self.session).inputs;
+            let predicted = quietly(|| {
+                let predicted = self.model.predict(particles.blocks(), inputs);
+                (predicted.dims(), predicted.try_into_vec_as::<f64>())
+            });
+            let (found, values) =
+                predicted.map_err(|why| format!("it fails on a row of {features} features: {why}"))?;
+            let (count, needed) = (rows.len(), [particles.count(), rows.len(), outputs]);
+            match found == needed {
+                true => values.map_err(|error| error.to_string()),
+                false => Err(format!(
+                    "for {} particles and {count} rows of {features} features it predicts an array of shape {found:?}, not \
+                     {needed:?}",
+                    particles.count()
+                )),
+            }
+        };
+        let both = [0, 1];
+        let together = predicted(&self.particles, &both)?;
+        let scale = largest(&together);
+        if !agree(&together, &predicted(&self.particles, &both)?, scale) {
+            return Err(
+                "two predictions of the same rows differ: it draws random numbers that no seed governs, and a \
+                        likelihood must be a function of a row and the parameters"
+                    .into(),
+            );
+        }
+        for (at, alone) in both.iter().enumerate() {
+            let of_row: Vec<f64> = together.chunks_exact(outputs).skip(at).step_by(TRIED).flatten().copied().collect();
+            if !agree(&of_row, &predicted(&self.particles, &[*alone])?, scale) {
+                return Err("it predicts something else for a row alone than for the same row beside another: it reads the \
+                            other rows, as BatchNorm does, and a likelihood must be a function of a row and the parameters"
+                    .into());
+            }
+            let of_particle = &together[at * TRIED * outputs..(at + 1) * TRIED * outputs];
+            if !agree(of_particle, &predicted(&self.particles.rows(&[at]), &both)?, scale) {
+                return Err(
+                    "it predicts something else for a particle alone than for the same particle beside another; \
+                            particles are independent networks"
+                        .into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the likelihood has a gradient in every parameter block, and that it is a sum over the rows.
+    fn has_gradient(&self) -> Result<(), String> {
+        let needed: Vec<[usize; 2]> = self.model.layout().blocks().iter().map(|block| [TRIED, block.size()]).collect();
+        let gradient = |rows: &[usize]| {
+            let batch = self.rows.batch(rows.iter().copied(), self.session);
+            let gradient = quietly(|| {
+                let gradient = self.model.likelihood_score(self.particles.blocks(), &batch, 1.0);
+                let shapes: Vec<[usize; 2]> = gradient.iter().map(|block| block.dims()).collect();
+                let values: Result<Vec<Vec<f64>>, _> =
+                    gradient.into_iter().map(|block| block.try_into_vec_as::<f64>()).collect();
+                (shapes, values)
+            });
+            let (found, values) = gradient.map_err(|why| {
+                format!("its likelihood has no gradient in the parameters, on which it must depend undetached: {why}")
+            })?;
+            match found == needed {
+                true => values.map(|blocks| blocks.concat()).map_err(|error| error.to_string()),
+                false => Err(format!(
+                    "the gradient of its likelihood has blocks of the shapes {found:?}, not those of its parameters, \
+                     {needed:?}"
+                )),
+            }
+        };
+        let (together, first, second) = (gradient(&[0, 1])?, gradient(&[0])?, gradient(&[1])?);
+        let sum: Vec<f64> = first.iter().zip(&second).map(|(first, second)| first + second).collect();
+        match agree(&together, &sum, largest(&together).max(largest(&first))) {
+            true => Ok(()),
+            false => {
+                Err("the gradient of its likelihood of two rows is not the sum of those of each row: `log_likelihood` \
+                          must be the sum over the rows, not their mean"
+                    .into())
+            }
+        }
+    }
+
+    /// Checks that the likelihood has a curvature.
+    fn has_curvature(&self, algorithm: &str) -> Result<(), String> {
+        let inputs = self.rows.batch([0, 1].into_iter(), self.session).inputs;
+        let uniforms = self.session.upload(vec![0.5; TRIED * TRIED], [TRIED, TRIED]);
+        let found = quietly(|| self.model.row_curvature(self.particles.blocks(), inputs, uniforms).is_some());
+        match found.map_err(|why| format!("its curvature cannot be computed: {why}"))? {
+            true => Ok(()),
+            false => Err(format!(
+                "algorithm kind `{algorithm}` needs the curvature of its likelihood, which it does not compute; use \
+                 `algorithm.kind` = \"dsvgd\", or implement `ParticleModel::drawn_gradient` or \
+                 `Architecture::row_curvature`"
+            )),
+        }
+    }
+}
+
+/// The largest finite absolute value.
+fn largest(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.abs()).filter(|value| value.is_finite()).fold(0.0, f64::max)
+}
+
+/// Whether numbers that come from numbers up to `scale` are the same but for rounding.
+fn agree(some: &[f64], others: &[f64], scale: f64) -> bool {
+    let bound = TOLERANCE * (1.0 + scale);
+    let is_same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound;
+    some.len() == others.len() && some.iter().zip(others).all(is_same)
+}
+
+thread_local! {
+    /// Whether a panic of this thread is reported by this module, and not printed.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The result of a computation, or the words of its panic, which are not printed.
+fn quietly<T>(compute: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                before(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let result = catch_unwind(AssertUnwindSafe(compute));
+    QUIET.set(false);
+    result.map_err(|panic| words(&*panic).to_owned())
 }
 
 /// The text of a panic.

@@ -11,22 +11,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::report::{ClientNames, RoundRecord};
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
-/// the run fail.
+/// the run fail. Without a body of its own a method does nothing: an observer that passes on what it sees implements all.
 pub trait Observer: Send + Sync {
     /// What the clients of the run are called. Called before the first round.
     fn clients(&self, _names: &ClientNames) {}
-    /// The run begins; `note` describes it in one line.
-    fn started(&self, rounds: usize, note: &str);
-    /// Round `round` (from 1) begins with these clients.
-    fn round(&self, round: usize, clients: &[usize]);
-    /// A client has completed `done` of the `total` steps of its round. Called after every step.
-    fn step(&self, done: usize, total: usize);
+    /// The run of so many rounds begins; the note describes it in one line.
+    fn started(&self, _rounds: usize, _note: &str) {}
+    /// A round, counted from 1, begins with these clients.
+    fn round(&self, _round: usize, _clients: &[usize]) {}
+    /// A client has completed so many of the total of the steps of its round. Called after every step.
+    fn step(&self, _done: usize, _total: usize) {}
     /// A round has ended, with this record.
-    fn finished_round(&self, record: &RoundRecord);
+    fn finished_round(&self, _record: &RoundRecord) {}
     /// The run has ended.
-    fn finished(&self);
+    fn finished(&self) {}
     /// A message for the user.
-    fn note(&self, note: &str);
+    fn note(&self, _note: &str) {}
     /// The run goes on after this round, out of `rounds`.
     fn continued(&self, round: usize, rounds: usize) {
         self.note(&format!("continuing after round {round} of {rounds}"));
@@ -43,14 +43,7 @@ pub trait Observer: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
-impl Observer for Quiet {
-    fn started(&self, _: usize, _: &str) {}
-    fn round(&self, _: usize, _: &[usize]) {}
-    fn step(&self, _: usize, _: usize) {}
-    fn finished_round(&self, _: &RoundRecord) {}
-    fn finished(&self) {}
-    fn note(&self, _: &str) {}
-}
+impl Observer for Quiet {}
 
 /// Writes one JSON object per round to standard output, and nothing else there; notes go to standard error.
 #[derive(Debug)]
@@ -79,10 +72,6 @@ impl<W: Write + Send> Observer for JsonLines<W> {
         self.note(note);
     }
 
-    fn round(&self, _: usize, _: &[usize]) {}
-
-    fn step(&self, _: usize, _: usize) {}
-
     fn finished_round(&self, record: &RoundRecord) {
         if self.closed.load(Relaxed) {
             return;
@@ -93,8 +82,6 @@ impl<W: Write + Send> Observer for JsonLines<W> {
             self.closed.store(true, Relaxed);
         }
     }
-
-    fn finished(&self) {}
 
     fn note(&self, note: &str) {
         to_stderr(note);

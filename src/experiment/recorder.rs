@@ -44,6 +44,8 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     names: &'a ClientNames,
     /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
+    /// The algorithm's own columns.
+    columns: &'static [&'static str],
     start: Instant,
     stop: Stop<'a, B>,
     lr: LrSchedule,
@@ -98,7 +100,7 @@ pub(super) struct RunResults<B: Backend> {
 impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
-        (config, one_hot_advice): (&'a Config, &'static str),
+        (config, one_hot_advice, columns): (&'a Config, &'static str, &'static [&'static str]),
         (judge, validation): (Judge<'a, B>, Option<&'a Evaluator<B>>),
         fleet: &'a dyn Fleet,
         (count, personal, names): (usize, bool, &'a ClientNames),
@@ -115,7 +117,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
         let stop = Stop::new(config.stop, config.validation_key().is_some(), validation);
-        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, start, stop, lr, notes }
+        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, columns, start, stop, lr, notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -296,7 +298,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(lr_factor);
-        metrics.extend(diagnosis::columns(&round, spread));
+        metrics.extend(diagnosis::columns(&round, spread, self.columns));
         let number = round.round;
         let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));

@@ -19,7 +19,7 @@ use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, first_particles};
 use super::assigned::{Assigned, assigned};
 use super::calibrate::{Plan, rows_of_clients};
-use super::config::Config;
+use super::config::{Config, Own};
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
 use super::judge::Judge;
@@ -62,7 +62,39 @@ impl Experiment {
 }
 
 impl<A: Algorithm> Experiment<A> {
-    /// The same experiment with a model in place of `[model]`.
+    /// Checks that the config is that of what the program brings and runs on.
+    ///
+    /// # Errors
+    /// The backend or the kind of the algorithm is another one, the rows do not fit together, or keys conflict.
+    fn check<B: Backend>(&self, algorithm: &impl Algorithm) -> Result<(), RunError> {
+        let Self { config, model, data, .. } = self;
+        let refuse = |problem: String| Err(RunError::Config(problem));
+        if config.backend != B::NAME {
+            return refuse(format!(
+                "`backend` is \"{}\", and this program runs on \"{}\"; set the key to it, or choose the backend by the key \
+                 (`backend::dispatch`)",
+                config.backend,
+                B::NAME
+            ));
+        }
+        let (named, kind) = (config.algorithm.name(), algorithm.kind().name);
+        if self.algorithm.is_some() && named != kind {
+            return refuse(format!(
+                "`algorithm.kind` is \"{named}\", and the algorithm of Experiment::with_algorithm is \"{kind}\"; set the key to \
+                 it, and load the config with `ConfigLoader::with_algorithm`"
+            ));
+        }
+        data.as_ref().map_or(Ok(()), TrainTest::check)?;
+        let own = Own { data: data.as_ref().map(|data| DataProperties::of(&data.train)), model: model.is_some() };
+        match self.algorithm.is_some() || own != Own::default() {
+            true => Ok(config.check_for(algorithm, own)?),
+            false => Ok(()),
+        }
+    }
+
+    /// The same experiment with a model in place of `[model]`. The run's `config.toml` cannot describe such a model:
+    /// predictions ([`Finished::with_model`](super::finished::Finished::with_model)) and `Artifacts::resume` need a program
+    /// that provides it again.
     #[must_use]
     pub fn with_model(self, model: Arc<dyn Model>) -> Self {
         Self { model: Some(model), ..self }
@@ -109,9 +141,7 @@ fn run_with<B: Backend>(
     let config = &experiment.config;
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
-    if experiment.algorithm.is_some() || experiment.data.is_some() {
-        config.check_for(algorithm, experiment.data.as_ref().map(|data| DataProperties::of(&data.train)))?;
-    }
+    experiment.check::<B>(algorithm)?;
 
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =
@@ -125,13 +155,14 @@ fn run_with<B: Backend>(
     let card = ModelCard::of(&data.train, data.normalisation.clone());
     let session = Session::<B>::open(config.precision)?;
     let model = match &experiment.model {
-        Some(model) => own_model::checked(model, &data.train, &session)?,
+        Some(model) => own_model::checked(model, &data, (config.algorithm.name(), can), &session)?,
         None => config.model(&data.train)?,
     };
     check_size(algorithm, &*model)?;
     let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        let rows = RowsOfRun::here(config, &data, &partition, notes);
+        let mut rows = RowsOfRun::here(config, &data, &partition, notes);
+        (rows.card.own_model, rows.card.own_data) = (experiment.model.is_some(), experiment.data.is_some());
         artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }

@@ -98,7 +98,8 @@ impl<B: Backend> SiteResults<'_, B> {
         let evaluation = predicted.evaluate(config.evaluation.bins)?;
         let about = format!("{} training and {} test rows of `{}`", roster[site.index], evaluation.rows, site.name);
         let clients = format!("client {} of {}", site.index, roster.len());
-        let mut facts = facts(config, config.algorithm.particles(), (about, clients), *model, session);
+        let model = (config.model.kind().name, *model);
+        let mut facts = facts(config, config.algorithm.particles(), (about, clients), model, session);
         let predictor = if self.is_own { OWN } else { PUBLISHED };
         facts.extend([(PREDICTOR.into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
         let summary = Summary {

@@ -79,7 +79,8 @@ pub trait ServerHalf<B: Backend>: Send {
         false
     }
 
-    /// Diagnostics of the last round by name. Those that `experiment::diagnosis` knows are columns of `rounds.csv`.
+    /// Diagnostics of the last round by name. Those that [`Capabilities::columns`](crate::algorithm::Capabilities::columns)
+    /// names are columns of `rounds.csv`.
     fn numbers(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

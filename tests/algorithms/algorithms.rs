@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{self, bits, data, experiment, outcome, particles, partition_of, small_digits, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::Algorithm as _;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
 use fedstein::error::RunError;
@@ -188,6 +189,8 @@ proptest! {
 #[derive(Debug)]
 struct Spy {
     inner: Arc<dyn Model>,
+    /// The number of particles of the run, which is not that of the trial before it.
+    particles: usize,
     path: Mutex<Vec<Vec<f64>>>,
 }
 
@@ -195,7 +198,8 @@ impl Spy {
     /// Replaces the model of the config by a recording one.
     fn on(experiment: &mut Experiment) -> Arc<Self> {
         let config = &experiment.config;
-        let spy = Arc::new(Self { inner: config.model(&data(config).train).unwrap(), path: Mutex::default() });
+        let (inner, particles) = (config.model(&data(config).train).unwrap(), config.algorithm.particles());
+        let spy = Arc::new(Self { inner, particles, path: Mutex::default() });
         experiment.model = Some(spy.clone());
         spy
     }
@@ -223,8 +227,10 @@ impl Model for Spy {
     }
 
     fn likelihood_score(&self, particles: &[Tensor<2>], batch: &Batch, scale: f64) -> Vec<Tensor<2>> {
-        let here = particles.iter().flat_map(|block| block.clone().try_into_vec_as::<f64>().unwrap()).collect();
-        self.path.lock().unwrap().push(here);
+        if particles[0].dims()[0] == self.particles {
+            let here = particles.iter().flat_map(|block| block.clone().try_into_vec_as::<f64>().unwrap()).collect();
+            self.path.lock().unwrap().push(here);
+        }
         self.inner.likelihood_score(particles, batch, scale)
     }
 

@@ -11,6 +11,7 @@ mod example;
 mod federation;
 mod init;
 mod model_card;
+mod own_model;
 mod pages;
 #[path = "../common/place.rs"]
 mod place;

@@ -17,7 +17,7 @@ use fedstein::experiment::schema::{
 };
 use fedstein::rows::Order;
 use proptest::prelude::*;
-use toml::Value;
+use toml::{Table, Value};
 
 fn load_with(text: &str, set: &[&str]) -> Result<(Config, Resolved), String> {
     let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
@@ -380,7 +380,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
     for (text, part) in [
         ("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 2".to_string(), "`schedule.clients` is 2; it must be 1"),
         ("[schedule]\nclients = 11\n[algorithm]\nkind = \"fedavg\"".to_string(), "only `partition.clients` = 10"),
-        ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to `digits`"),
+        ("[model]\nkind = \"mixture\"".to_string(), "cannot be fitted to data kind `digits`"),
         ("[data]\nkind = \"mixture-1d\"".to_string(), "needs model kind `mixture`"),
         (
             "[model]\nkind = \"mixture\"\n[data]\nkind = \"mixture-2d\"".to_string(),
@@ -390,7 +390,7 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
         ("[partition]\nkind = \"by-column\"".to_string(), "`data.client_column`"),
         (
             "[partition]\nkind = \"superclass-labels\"".to_string(),
-            "needs data kind `cifar100`; `digits` has no superclasses",
+            "needs data kind `cifar100`; data kind `digits` has no superclasses",
         ),
         ("[model]\nkind = \"blr\"\n[data]\nkind = \"cifar100\"".to_string(), "`cifar100` has a hundred"),
         (format!("{csv}task = \"regression\"\n[partition]\nkind = \"pfedgp\""), "assigns rows by label"),
@@ -450,6 +450,25 @@ fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
     assert!(message.contains("\"fedavg\"") && message.contains("\"outside\""), "{message}");
 }
 
+#[test]
+fn an_algorithm_from_outside_has_a_name_and_keys_of_its_own() {
+    const KEEP: Key = key("keep", Accepts::Float(Interval::DECAY), Literal::Float(0.5), "Share that is kept.");
+    const DSVGD: Kind = Kind { name: "dsvgd", about: "", keys: &[] };
+    const NAMELESS: Kind = Kind { name: "", about: "", keys: &[] };
+    const TWICE: Kind = Kind { name: "outside", about: "", keys: &[KEEP, KEEP] };
+    const TAG: Kind = Kind { name: "outside", about: "", keys: &[Key { name: "kind", ..KEEP }] };
+    for (kind, words) in [
+        (DSVGD, "there is an algorithm kind `dsvgd` already"),
+        (NAMELESS, "must not be empty"),
+        (TWICE, "kind `outside` has two keys `keep`"),
+        (TAG, "kind `outside` has two keys `kind`"),
+    ] {
+        let source = Source { name: "e.toml", text: "" };
+        let error = ConfigLoader::default().with_algorithm(kind).load(source, &Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
 /// The keys of the built-in experiment that differ from the defaults, as TOML with dotted keys.
 fn overridden() -> String {
     let (built_in, defaults) = (resolve(&text_of("configs/digits/newton-bnn.toml")).table, resolve("").table);
@@ -477,6 +496,20 @@ fn text_of(file: &str) -> String {
 fn the_readme_says_what_the_built_in_experiment_sets() {
     let block = format!("```toml\n{}```\n", overridden());
     assert!(text_of("README.md").contains(&block), "README.md should have:\n{block}");
+}
+
+#[test]
+fn the_dependencies_of_a_program_outside_have_the_versions_of_this_one() {
+    let workspace: Table = text_of("Cargo.toml").parse().unwrap();
+    let ours = &workspace["workspace"]["dependencies"];
+    let page = text_of("docs/adding-a-model.md");
+    let lines = page.split_once("[dependencies]\n").unwrap().1.split_once("```").unwrap().0;
+    let theirs: Table = lines.parse().unwrap();
+    let version = |of: &Value| of.get("version").unwrap_or(of).as_str().unwrap().to_owned();
+    for (name, dependency) in theirs.iter().filter(|(name, _)| *name != "fedstein") {
+        assert_eq!(version(dependency), version(&ours[name]), "{name}");
+    }
+    assert_eq!(theirs.len(), 5);
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod judge;
 mod lr_schedule;
 mod maps;
 mod memory_budget;
+mod own_algorithm;
+mod own_data;
 mod own_model;
 mod resume;
 mod selection_runs;

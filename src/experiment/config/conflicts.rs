@@ -4,7 +4,7 @@ use fedstein_schema::{ConfigError, list, nearest};
 
 use super::{
     ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, ModelConfig,
-    OptimizerConfig, RobustRule, Rotate,
+    OptimizerConfig, Own, RobustRule, Rotate,
 };
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
 use crate::datasets::{DataConfig, DataProperties, SchemeProperties};
@@ -13,38 +13,49 @@ use crate::models::ModelKind;
 use crate::protocol::{RequestKind, Wire};
 use crate::statistics::trimmed;
 
+/// The data that a config is checked against.
+struct Data {
+    properties: DataProperties,
+    /// What messages call it, such as "data kind `digits`".
+    name: String,
+    /// Whether the rows are the program's.
+    is_own: bool,
+}
+
 impl Config {
     /// Finds keys that are valid one by one and conflict with each other.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`], which names both keys and a valid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.check_for(&self.algorithm, None)
+        self.check_for(&self.algorithm, Own::default())
     }
 
-    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for rows that need not be
-    /// those of `[data]`.
+    /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for what else the program
+    /// brings.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub(in crate::experiment) fn check_for(
-        &self,
-        algorithm: &impl Algorithm,
-        own_data: Option<DataProperties>,
-    ) -> Result<(), ConfigError> {
+    pub(in crate::experiment) fn check_for(&self, algorithm: &impl Algorithm, own: Own) -> Result<(), ConfigError> {
         let (name, can) = (self.algorithm.name(), algorithm.capabilities());
-        let data = match own_data {
-            Some(data) => data,
-            None => self.data()?.properties(),
+        let data = match own.data {
+            Some(properties) => Data { properties, name: "the program's own data".into(), is_own: true },
+            None => {
+                let name = format!("data kind `{}`", self.data_kind());
+                Data { properties: self.data()?.properties(), name, is_own: false }
+            }
         };
+        // What `[model]` says does not matter where the program brings a model.
+        let of_model = |conflict: Option<String>| conflict.filter(|_| !own.model);
         let scheme = self.partition()?.scheme;
         let conflicts = [
             self.schedule_conflict(name, can, scheme.clients()),
-            self.model_conflict(data),
-            self.curvature_conflict(name, can),
-            self.rotation_conflict(data)?,
-            self.class_weights_conflict((name, can), data)?,
-            self.partition_conflict(data, scheme.properties()),
+            of_model(self.model_conflict(&data)),
+            self.toy_conflict(&data),
+            of_model(self.curvature_conflict(name, can)),
+            self.rotation_conflict(&data, own.model)?,
+            self.class_weights_conflict((name, can), &data)?,
+            self.partition_conflict(&data, scheme.properties()),
             algorithm.check().err(),
             self.optimizer_conflict(name, can),
             self.lr_schedule_conflict(name, can),
@@ -53,9 +64,9 @@ impl Config {
             self.faults_conflict(),
             self.evaluation_conflict()?,
             self.personal_conflict(name, can),
-            self.prior_correction_conflict((name, can), data),
-            self.stop_conflict(data)?,
-            self.calibration_conflict(data)?,
+            self.prior_correction_conflict((name, can), &data),
+            self.stop_conflict(&data)?,
+            self.calibration_conflict(data.properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::Conflict(conflict)),
@@ -87,7 +98,7 @@ impl Config {
     fn prior_correction_conflict(
         &self,
         (algorithm, can): (&str, Capabilities),
-        properties: DataProperties,
+        Data { properties, name, .. }: &Data,
     ) -> Option<String> {
         if !self.evaluation.prior_correction {
             return None;
@@ -98,7 +109,7 @@ impl Config {
                     .into(),
             );
         } else if properties.is_toy() || properties.is_regression() {
-            format!("data kind `{}` has no classes here", self.data_kind())
+            format!("{name} has no classes here")
         } else if can.personal {
             format!("the clients of algorithm kind `{algorithm}` learn how frequent their classes are")
         } else {
@@ -108,7 +119,7 @@ impl Config {
     }
 
     /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.
-    fn stop_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+    fn stop_conflict(&self, Data { properties, name, .. }: &Data) -> Result<Option<String>, ConfigError> {
         let (metric, Some(key)) = (self.stop.metric, self.validation_key()) else { return Ok(None) };
         if matches!(self.data()?, DataConfig::Sites(_)) {
             return Ok(Some(format!(
@@ -117,10 +128,7 @@ impl Config {
             )));
         }
         if properties.is_toy() {
-            return Ok(Some(format!(
-                "`{key}` needs validation rows, but data kind `{}` is a toy density without any",
-                self.data_kind()
-            )));
+            return Ok(Some(format!("`{key}` needs validation rows, but {name} is a toy density without any")));
         }
         if self.partition()?.validation == 0.0 {
             return Ok(Some(format!(
@@ -248,17 +256,18 @@ impl Config {
     }
 
     /// Checks that rotated features are still what the model and the data set need.
-    fn rotation_conflict(&self, properties: DataProperties) -> Result<Option<String>, ConfigError> {
+    fn rotation_conflict(
+        &self,
+        Data { properties, name, .. }: &Data,
+        own_model: bool,
+    ) -> Result<Option<String>, ConfigError> {
         if self.rotation()?.rotate == Rotate::None {
             return Ok(None);
         }
-        let data = self.data_kind();
         if properties.is_toy() {
-            return Ok(Some(format!(
-                "data kind `{data}` is a toy density without features; `data.rotate` must be \"none\""
-            )));
+            return Ok(Some(format!("{name} is a toy density without features; `data.rotate` must be \"none\"")));
         }
-        let images = matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
+        let images = !own_model && matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
         Ok(images.then(|| {
             "`data.rotate` = \"principal\" mixes the pixels of an image, and `model.layers` has convolutions or pools; use \
              dense layers, or `data.rotate` = \"none\""
@@ -270,13 +279,13 @@ impl Config {
     fn class_weights_conflict(
         &self,
         (algorithm, can): (&str, Capabilities),
-        properties: DataProperties,
+        Data { properties, name, .. }: &Data,
     ) -> Result<Option<String>, ConfigError> {
         if self.class_weights()? == ClassWeights::None {
             return Ok(None);
         }
         let why = match (properties.is_toy() || properties.is_regression(), can.weighted_rows) {
-            (true, _) => format!("data kind `{}` has no classes here", self.data_kind()),
+            (true, _) => format!("{name} has no classes here"),
             (_, false) => {
                 format!("algorithm kind `{algorithm}` has no likelihood in which rows could count differently")
             }
@@ -308,31 +317,38 @@ impl Config {
         })
     }
 
-    fn model_conflict(&self, properties: DataProperties) -> Option<String> {
-        let data = self.data_kind();
+    /// Checks that a toy density is used as one.
+    fn toy_conflict(&self, Data { properties, name, .. }: &Data) -> Option<String> {
+        if !properties.is_toy() {
+            return None;
+        }
+        if self.evaluation.personal {
+            return Some(format!(
+                "`evaluation.personal` scores predictions on test rows, but {name} is a toy density without any"
+            ));
+        }
+        ["train_limit", "test_limit"].iter().any(|key| self.limits(key)).then(|| {
+            format!(
+                "{name} is two likelihoods, and its posterior is that of both; `data.train_limit` and `data.test_limit` must \
+                 be 0"
+            )
+        })
+    }
+
+    fn model_conflict(&self, Data { properties, name, .. }: &Data) -> Option<String> {
         match &self.model {
-            ModelConfig::Mixture(_) if !properties.is_toy() => Some(format!(
-                "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to `{data}`"
-            )),
-            ModelConfig::Mixture(_) if self.evaluation.personal => Some(format!(
-                "`evaluation.personal` scores predictions on test rows, but data kind `{data}` is a toy density without any"
-            )),
-            ModelConfig::Mixture(_) if ["train_limit", "test_limit"].iter().any(|key| self.limits(key)) => {
-                Some(format!(
-                    "data kind `{data}` is two likelihoods, and its posterior is that of both; `data.train_limit` and \
-                     `data.test_limit` must be 0"
-                ))
-            }
-            ModelConfig::Mixture(_) => None,
-            _ if properties.is_toy() => {
-                Some(format!("data kind `{data}` is a toy density; it needs model kind `mixture`"))
-            }
+            ModelConfig::Mixture(_) => (!properties.is_toy()).then(|| {
+                format!(
+                    "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to {name}"
+                )
+            }),
+            _ if properties.is_toy() => Some(format!("{name} is a toy density; it needs model kind `mixture`")),
             ModelConfig::Blr(_) if properties.is_regression() => {
                 Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
             }
             ModelConfig::Blr(_) => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
                 format!(
-                    "model kind `blr` tells two classes apart, but `{data}` has {}; model kind `bnn` takes any number",
+                    "model kind `blr` tells two classes apart, but {name} has {}; model kind `bnn` takes any number",
                     in_words(classes)
                 )
             }),
@@ -340,13 +356,22 @@ impl Config {
         }
     }
 
-    fn partition_conflict(&self, data: DataProperties, scheme: SchemeProperties) -> Option<String> {
+    fn partition_conflict(
+        &self,
+        Data { properties: data, name, is_own }: &Data,
+        scheme: SchemeProperties,
+    ) -> Option<String> {
         let kind = self.partition_kind();
         if scheme.natural_clients && !data.natural_clients {
-            return Some(format!(
-                "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the column \
-                 with the client of each row"
-            ));
+            return Some(match is_own {
+                true => {
+                    format!("partition kind `{kind}` needs the client of each row; give {name} `Dataset::with_clients`")
+                }
+                false => format!(
+                    "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the \
+                     column with the client of each row (a program with rows of its own: `ConfigLoader::with_data`)"
+                ),
+            });
         }
         if scheme.by_class && data.is_regression() {
             return Some(format!(
@@ -355,8 +380,7 @@ impl Config {
         }
         (scheme.superclasses && !data.superclasses).then(|| {
             format!(
-                "partition kind `{kind}` needs data kind `cifar100`; `{}` has no superclasses, use `labels-per-client`",
-                self.data_kind()
+                "partition kind `{kind}` needs data kind `cifar100`; {name} has no superclasses, use `labels-per-client`"
             )
         })
     }

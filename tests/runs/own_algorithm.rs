@@ -1,0 +1,124 @@
+//! A program's own algorithm: its config and the algorithm are of one kind, and its columns are in `rounds.csv`.
+
+use fedstein::algorithm::fedavg::FedAvgConfig;
+use fedstein::algorithm::{Algorithm, Capabilities};
+use fedstein::backend::{Backend, Flex};
+use fedstein::checkpoint::State;
+use fedstein::error::RunError;
+use fedstein::experiment::schema::Kind;
+use fedstein::experiment::{Config, ConfigLoader, Experiment, Observer, Overrides, Quiet, Source, run};
+use fedstein::particles::Particles;
+use fedstein::protocol::{Halves, Message, Reply, ServerHalf, Setup};
+use serde::Deserialize;
+
+/// Federated averaging that counts its rounds, and may fail.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(transparent)]
+struct Counting(FedAvgConfig);
+
+const KIND: Kind = Kind { name: "counting", about: "Averaging that counts.", keys: FedAvgConfig::KIND.keys };
+
+impl Algorithm for Counting {
+    fn kind(&self) -> Kind {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { columns: &["counted", "spread"], ..Capabilities::FEDERATED }
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        let Halves { server, clients } = self.0.build(setup)?;
+        Ok(Halves { server: Box::new(Server { inner: server, counted: 0 }), clients })
+    }
+}
+
+struct Server<B: Backend> {
+    inner: Box<dyn ServerHalf<B>>,
+    counted: usize,
+}
+
+impl<B: Backend> ServerHalf<B> for Server<B> {
+    fn configure(&self, round: usize) -> Result<Message, RunError> {
+        self.inner.configure(round)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        self.counted += 1;
+        if self.counted == 3 {
+            return Err(RunError::Algorithm("three is enough".into()));
+        }
+        self.inner.aggregate(replies)
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        self.inner.particles()
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        vec![("counted", self.counted as f64)]
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.inner.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.inner.restore(state)
+    }
+}
+
+fn text(kind: &str, rounds: usize) -> String {
+    format!(
+        "rounds = {rounds}\ndata = {{ kind = \"digits\", train_limit = 100 }}\npartition.clients = 2\n\
+         algorithm = {{ kind = \"{kind}\", local_steps = 2, batch = 10 }}"
+    )
+}
+
+fn experiment(rounds: usize) -> Experiment<Counting> {
+    let loader = ConfigLoader::default().with_algorithm(KIND);
+    let source = Source { name: "own", text: &text("counting", rounds) };
+    let config = loader.load(source, &Overrides::default()).unwrap().0;
+    let algorithm: Counting = config.own_algorithm(KIND).unwrap();
+    Experiment::new(config, "data").with_algorithm(algorithm)
+}
+
+#[test]
+fn the_columns_of_an_own_algorithm_are_in_every_round_and_none_is_there_twice() {
+    let outcome = run::<Flex>(&experiment(2), &Quiet, None).unwrap();
+    let counted: Vec<Option<f64>> = outcome.rounds.iter().map(|round| round.metric("counted")).collect();
+    assert_eq!(counted, [Some(1.0), Some(2.0)]);
+    let spread = outcome.rounds[0].metrics.iter().filter(|(name, _)| &**name == "spread").count();
+    assert_eq!(spread, 1);
+}
+
+#[test]
+fn the_error_of_an_own_algorithm_is_in_its_own_words() {
+    /// An observer that implements what it needs.
+    struct Few;
+    impl Observer for Few {}
+    let error = run::<Flex>(&experiment(3), &Few, None).unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.exit_code()), ("three is enough", 1));
+}
+
+#[test]
+fn an_algorithm_of_another_kind_than_the_config_says_is_refused() {
+    let source = Source { name: "own", text: &text("fedavg", 1) };
+    let config = Config::load(source, &Overrides::default()).unwrap().0;
+    let algorithm = experiment(1).algorithm.unwrap();
+    let error = run::<Flex>(&Experiment::new(config, "data").with_algorithm(algorithm), &Quiet, None).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    let message = error.to_string();
+    for words in ["\"fedavg\"", "\"counting\"", "`ConfigLoader::with_algorithm`"] {
+        assert!(message.contains(words), "no {words} in {message}");
+    }
+}
+
+#[test]
+fn another_backend_than_the_config_says_is_refused() {
+    let mut experiment = experiment(1);
+    experiment.config.backend = "ndarray".into();
+    let error = run::<Flex>(&experiment, &Quiet, None).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("`backend` is \"ndarray\", and this program runs on \"flex\""), "{error}");
+}
