@@ -128,7 +128,7 @@ impl TemperatureResults {
             number(*nll_before),
             number(*nll_after)
         );
-        text += &on_test_rows(test.as_ref());
+        text += &on_scored_rows(test.as_ref());
         text += ". `fedstein predict` uses it; the other sections of this report are at T = 1.";
         if *at_limit {
             text += " The search ended at its limit: the best temperature is beyond it.";
@@ -150,16 +150,16 @@ impl MapResults {
             kind.title(),
             number(*nll_before),
             number(*nll_after),
-            on_test_rows(test.as_ref())
+            on_scored_rows(test.as_ref())
         )
     }
 }
 
-/// The NLL of the test rows before and after, as the end of a sentence; nothing where it is not known.
-fn on_test_rows(test: Option<&(Evaluation, Evaluation)>) -> String {
+/// The NLL of the rows that are scored before and after, as the end of a sentence; nothing where it is not known.
+fn on_scored_rows(test: Option<&(Evaluation, Evaluation)>) -> String {
     match test.and_then(|(before, after)| Some((before.nll?, after.nll?))) {
         Some((before, after)) => {
-            format!(", on the test rows from {} to {}", number(before), number(after))
+            format!(", on the scored rows from {} to {}", number(before), number(after))
         }
         None => String::new(),
     }

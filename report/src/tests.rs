@@ -146,6 +146,26 @@ fn the_headline_alone_and_the_report_in_memory_are_those_of_the_files() {
 }
 
 #[test]
+fn the_verdict_begins_with_a_model_that_is_no_better_than_the_most_frequent_class() {
+    let forty_of_sixty: [usize; 60] = std::array::from_fn(|row| usize::from(row >= 40));
+    let text = |probabilities: Vec<f64>| {
+        let predictions = ClassPredictions::new(forty_of_sixty.to_vec(), 2, probabilities).unwrap();
+        verdict(&report(&predictions, None)).unwrap().text.replace('\u{a0}', " ")
+    };
+    let begins = |sure: [f64; 2], words: &str| {
+        let text = text(sure.repeat(60));
+        assert!(text.starts_with(words), "{text}");
+    };
+    let than = "often right than always naming the most frequent class:";
+    begins([0.9, 0.1], &format!("The model is no more {than} 66.7 % against 66.7 %. On average"));
+    begins([0.1, 0.9], &format!("The model is less {than} 33.3 % against 66.7 %. On average"));
+    // Always right.
+    let right = (0..60).flat_map(|row| if row < 40 { [0.9, 0.1] } else { [0.1, 0.9] }).collect();
+    let text = text(right);
+    assert!(text.starts_with("On average") && text.contains("the model is 33.3 points more often right"), "{text}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_report() {
     let dir = tempfile::tempdir().unwrap();
     let predictions = predictions();

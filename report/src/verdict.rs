@@ -58,7 +58,12 @@ impl CalibrationVerdict {
             "too few rows" => "Too few rows to tell".to_owned(),
             _ => "No systematic over- or under-confidence".to_owned(),
         };
-        let mut text = format!(
+        let skill = no_skill.map(|no_skill| skill(accuracy, no_skill));
+        let mut text = match &skill {
+            Some(Skill::No(sentence)) => format!("{sentence} "),
+            _ => String::new(),
+        };
+        text += &format!(
             "On average the model is {} sure and {} right on {}.",
             percent(confidence),
             percent(accuracy),
@@ -68,8 +73,8 @@ impl CalibrationVerdict {
             text +=
                 &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
         }
-        if let Some(no_skill) = no_skill {
-            text += &skill_sentence(accuracy, no_skill);
+        if let Some(Skill::Some(sentence)) = skill {
+            text += &format!(" {sentence}");
         }
         if let Some(bin) = calibration.heaviest().filter(|bin| bin.gap.is_some_and(|g| g.abs() >= NOTABLE)) {
             text += &range_sentence(bin);
@@ -115,15 +120,30 @@ impl CalibrationVerdict {
     }
 }
 
-/// The accuracy beside that of always naming the most frequent class.
-fn skill_sentence(accuracy: f64, no_skill: &NoSkill) -> String {
-    let difference = accuracy - no_skill.accuracy;
-    let better = match difference {
-        _ if difference.abs() < NOTABLE => "the model is no more often right".to_owned(),
-        _ if difference < 0.0 => format!("the model is {:.1} points less often right", -100.0 * difference),
-        _ => format!("the model is {:.1} points more often right", 100.0 * difference),
+/// The accuracy beside that of always naming the most frequent class, in a sentence.
+enum Skill {
+    /// It is not better.
+    No(String),
+    /// It is better.
+    Some(String),
+}
+
+fn skill(accuracy: f64, no_skill: &NoSkill) -> Skill {
+    let (difference, constant) = (accuracy - no_skill.accuracy, percent(no_skill.accuracy));
+    let worse = |word: &str| {
+        Skill::No(format!(
+            "The model is {word} often right than always naming the most frequent class: {} against {constant}.",
+            percent(accuracy)
+        ))
     };
-    format!(" Always naming the most frequent class would be right on {}; {better}.", percent(no_skill.accuracy))
+    match difference {
+        _ if difference.abs() < NOTABLE => worse("no more"),
+        _ if difference < 0.0 => worse("less"),
+        _ => Skill::Some(format!(
+            "Always naming the most frequent class would be right on {constant}; the model is {:.1} points more often right.",
+            100.0 * difference
+        )),
+    }
 }
 
 fn range_sentence(bin: &Bin) -> String {

@@ -11,7 +11,7 @@ use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
 use crate::datasets::columns::Notation;
 use crate::datasets::format::csv::places;
-use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, NewRows, Targets};
+use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
@@ -27,6 +27,11 @@ const JSON: &str = "report.json";
 const LISTED: usize = 10;
 /// The most letters of a client's name in that of a directory.
 const LONGEST: usize = 40;
+/// The group of the rows whose cell is missing.
+const NO_GROUP: &str = "missing";
+/// What to do with a row without a target.
+const UNLABELLED: &str =
+    "; remove the rows without one, or train with data.missing_target = \"drop\", which leaves them out here too";
 /// The most classes in a message.
 const CLASSES: usize = 12;
 
@@ -110,9 +115,20 @@ fn in_file_name(client: &str) -> String {
 fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> Result<(LabelledRows, About), CliError> {
     let input = typed.input.display().to_string();
     let what = if run.card.classes.is_some() { "a label" } else { "a finite number" };
-    let wanted = AskedColumn { key: target.key, column: &target.column, what, may_be_feature: false };
-    let by = typed.by.as_deref();
-    let by = by.map(|column| AskedColumn { key: "--by", column, what: "the name of a group", may_be_feature: true });
+    let reading = config.data()?.reading().cloned().unwrap_or_default();
+    let missing = match reading.leaves_out_unlabelled() {
+        true => MissingAnswer::LeftOut,
+        false => MissingAnswer::Refused(UNLABELLED),
+    };
+    let wanted = AskedColumn { key: target.key, column: &target.column, what, missing, may_be_feature: false };
+    let missing = MissingAnswer::Text(NO_GROUP);
+    let by = typed.by.as_deref().map(|column| AskedColumn {
+        key: "--by",
+        column,
+        what: "the name of a group",
+        missing,
+        may_be_feature: true,
+    });
     let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
     let NewRows { features, asked, lines, notes, .. } =
         new_rows::read(run, config, &typed.input, Besides::Asked(&columns))?;
@@ -120,7 +136,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };
     let outside = run.training_range(config)?.and_then(|range| range.note(&range.outside(&features)));
-    let targets = targets(run, &new_rows::notation(config)?, of_targets, (&typed.input, &lines))?;
+    let targets = targets(run, &reading.notation(), of_targets, (&typed.input, &lines))?;
     let groups = of_groups.first().map(|column| RowGroups::of_texts(&column.cells));
     let mut facts = vec![
         ("rows".to_owned(), format!("{input}, {} rows", lines.len())),

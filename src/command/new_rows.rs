@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::datasets::columns::Notation;
 use crate::datasets::{AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, delimiter, read_new_rows};
 use crate::error::RunError;
 use crate::experiment::Config;
@@ -37,16 +36,4 @@ pub(super) fn read(run: &Finished, config: &Config, input: &Path, besides: Besid
     let options =
         NewRowsOptions { delimiter: delimiter(&mark)?, reading: &reading, ignore: &ignore, beside: &ids, asked };
     Ok(read_new_rows(input, &run.card, &options)?)
-}
-
-/// How numbers are written in the run's tables.
-///
-/// # Errors
-/// The run's configuration is invalid.
-pub(super) fn notation(config: &Config) -> Result<Notation, RunError> {
-    Ok(match config.data()? {
-        DataConfig::Csv(csv) => csv.reading.notation(),
-        DataConfig::Sites(sites) => sites.reading.notation(),
-        _ => Notation::default(),
-    })
 }

@@ -37,10 +37,10 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     output::check(out, typed.force)?;
     let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
     check_columns(&run, &typed.columns)?;
-    let range = match typed.columns.contains(&MoreColumn::Outside) {
-        true => Some(run.training_range(&config)?.ok_or_else(|| no_range(&run))?),
-        false => None,
-    };
+    let range = run.training_range(&config)?;
+    if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
+        return Err(no_range(&run));
+    }
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, range };
     let (text, notes) = dispatch(&backend, job)??;
     for note in recalibrated.notes(typed.raw).iter().chain(&notes) {
@@ -91,7 +91,7 @@ struct Job<'a> {
     config: &'a Config,
     typed: &'a Predict,
     recalibrated: &'a Recalibrated,
-    /// The usual features, where it is asked for those outside.
+    /// The usual features, where the run knows them.
     range: Option<TrainingRange>,
 }
 

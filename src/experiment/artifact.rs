@@ -392,6 +392,7 @@ impl Artifacts {
         let summary = Summary {
             schema_version: SCHEMA_VERSION,
             name: self.name.clone(),
+            at_site: false,
             evaluation: outcome.evaluation.clone(),
             uncertainty,
             personal: outcome.personal.as_ref().map(|(results, _)| results.clone()),

@@ -11,7 +11,7 @@ use crate::random::{Purpose, Streams};
 
 use super::assemble::with_evaluated_rows;
 use super::config::Config;
-use super::{class_weights, prior_correction, rotation};
+use super::{class_weights, prior_correction, rare_classes, rotation};
 
 /// Rows in the form that models take, and whose they are.
 pub(super) struct Assigned {
@@ -44,6 +44,7 @@ pub(super) fn assigned(
     let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
     let data = with_evaluated_rows(config, data, &partition)?;
+    let rare = rare_classes::note(config, &data.test.targets)?;
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
@@ -57,7 +58,8 @@ pub(super) fn assigned(
     let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
     let (prior, corrected) = prior_correction::class_prior(config, counts, class_weights.as_deref())?.unzip();
     let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), prior.as_ref());
-    let notes = data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).cloned().collect();
+    let notes =
+        data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).chain(&rare).cloned().collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {
         Some(rotation) => rotation::applied(rotation, data)?,

@@ -39,6 +39,9 @@ pub struct Summary {
     pub(super) schema_version: u32,
     /// The run's name.
     pub name: String,
+    /// Whether these are the results that a site of a federation keeps, on its own rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_site: bool,
     /// The metrics after the last round.
     pub evaluation: Evaluation,
     /// Uncertainty measures of the particles beyond the predictive distribution.

@@ -29,6 +29,7 @@ pub mod personal;
 mod prior_correction;
 pub mod progress;
 pub mod provenance;
+mod rare_classes;
 pub mod recalibrated;
 mod recorder;
 mod rotation;

@@ -11,7 +11,7 @@ use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
 use crate::algorithm::Algorithm as _;
-use crate::datasets::DataConfig;
+use crate::datasets::{DataConfig, Reading};
 use crate::error::RunError;
 use crate::metrics::{Metric, View};
 use crate::report::files::{read_text, write_atomic};
@@ -45,6 +45,17 @@ impl Finished {
     }
 }
 
+/// Where the rows of a run are.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// In one place.
+    Here,
+    /// At sites, and the results are the server's.
+    Sites,
+    /// At sites, and the results are those of one of them.
+    Site,
+}
+
 struct Card<'a> {
     run: &'a Finished,
     config: &'a Config,
@@ -54,14 +65,19 @@ struct Card<'a> {
 
 impl Card<'_> {
     fn text(&self) -> Result<String, RunError> {
-        let sites = matches!(self.config.data()?, DataConfig::Sites(_));
+        let data = self.config.data()?;
+        let place = match data {
+            _ if self.run.summary.at_site => Place::Site,
+            DataConfig::Sites(_) => Place::Sites,
+            _ => Place::Here,
+        };
         let mut text = format!("---\n{}---\n\n# {}\n\n", self.head(), plain(&self.run.summary.name));
-        self.what(&mut text, sites);
-        self.data(&mut text, sites);
+        self.what(&mut text, place);
+        self.data(&mut text, place);
         self.results(&mut text);
         self.calibration(&mut text);
-        self.limits(&mut text, sites);
-        self.usage(&mut text);
+        self.limits(&mut text, place);
+        self.usage(&mut text, place, data.reading());
         Ok(text)
     }
 
@@ -105,15 +121,16 @@ impl Card<'_> {
         head
     }
 
-    fn what(&self, text: &mut String, sites: bool) {
+    fn what(&self, text: &mut String, place: Place) {
         let card = &self.run.card;
         let task = match &card.classes {
             Some(classes) => format!("one of {} classes", classes.len()),
             None => "a number".to_owned(),
         };
-        let place = match sites {
-            true => "The rows stayed at their sites.",
-            false => "All rows were in one place, and the clients were simulated.",
+        let place = match place {
+            Place::Here => "All rows were in one place, and the clients were simulated.",
+            Place::Sites => "The rows stayed at their sites.",
+            Place::Site => "The rows stayed at their sites; these are the results of one of them.",
         };
         let particles = self.config.algorithm.particles();
         let predictor = match particles {
@@ -133,7 +150,7 @@ impl Card<'_> {
         text.push_str("\nAll settings are in `config.toml`.\n\n");
     }
 
-    fn data(&self, text: &mut String, sites: bool) {
+    fn data(&self, text: &mut String, place: Place) {
         text.push_str("## Data\n\n");
         if let Some(fact) = self.fact("data") {
             let _ = writeln!(text, "{}.\n", plain(fact));
@@ -145,7 +162,7 @@ impl Card<'_> {
         }
         if let Some(partition) = &self.run.summary.partition {
             sizes(text, partition);
-        } else if sites && !self.run.summary.sites.is_empty() {
+        } else if place == Place::Sites && !self.run.summary.sites.is_empty() {
             text.push_str("| site | test rows |\n|---|---|\n");
             for site in &self.run.summary.sites {
                 let _ = writeln!(text, "| {} | {} |", plain(&site.name), site.evaluation.rows);
@@ -212,7 +229,7 @@ impl Card<'_> {
         let _ = writeln!(text, "## Calibration\n\n**{}.** {}\n", plain(word("headline")), plain(word("text")));
     }
 
-    fn limits(&self, text: &mut String, sites: bool) {
+    fn limits(&self, text: &mut String, place: Place) {
         text.push_str("## Limits\n\n");
         let mut limit = |sentence: &str| {
             let _ = writeln!(text, "- {sentence}");
@@ -238,37 +255,64 @@ impl Card<'_> {
         limit(
             "Nothing here says whether predictions are right for single groups of rows; `fedstein evaluate --by` and the Python package compare groups.",
         );
-        limit(match sites {
-            true => {
+        limit(match place {
+            Place::Here => {
+                "There is no differential privacy: the parameters can say something about the training rows."
+            }
+            Place::Sites | Place::Site => {
                 "Rows stayed at their sites, but what was sent says something about them. There is no differential privacy."
             }
-            false => "There is no differential privacy: the parameters can say something about the training rows.",
         });
         text.push('\n');
     }
 
-    fn usage(&self, text: &mut String) {
+    fn usage(&self, text: &mut String, place: Place, reading: Option<&Reading>) {
         text.push_str("## Use\n\nWith the directory of the run, and rows with the same features:\n\n```sh\nfedstein predict RUN_DIR --input rows.csv\n```\n\n");
-        if let Some(names) = &self.run.card.feature_names {
-            let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{}`", code(name))).collect();
-            let more = if names.len() > LISTED {
-                format!(" and {} more, in `model.json`", names.len() - LISTED)
-            } else {
-                String::new()
-            };
-            let _ = writeln!(text, "The columns are {}{more}.\n", listed.join(", "));
+        if let Some(names) = self.run.card.column_names() {
+            let _ = writeln!(text, "The columns are {}.{}\n", columns(&names), ids(reading));
         }
         let version = self.provenance.as_ref().and_then(|of| Some(of.sessions.last()?.version.clone()));
         let version = version.or_else(|| self.fact("fedstein").map(str::to_owned));
         let by = version.map_or_else(String::new, |version| format!(" by fedstein {}", plain(&version)));
-        let _ = writeln!(
-            text,
-            "Written{by}. `fedstein train config.toml` repeats the run: the same seed, rows, machine and backend give the same bits."
-        );
+        let repeat = match place {
+            Place::Here => {
+                "`fedstein train config.toml` repeats the run: the same seed, rows, machine and backend give the same bits."
+            }
+            Place::Sites => {
+                "`fedstein train config.toml --sites A/site.toml,B/site.toml,…`, with the file of every site in the order of \
+                 their indices, repeats the run: it needs the rows of all sites."
+            }
+            Place::Site => {
+                "`config.toml` is that of these results; only the server, with the rows of all sites, can repeat the run."
+            }
+        };
+        let _ = writeln!(text, "Written{by}. {repeat}");
     }
 
     fn fact(&self, name: &str) -> Option<&str> {
         self.run.summary.facts.iter().find(|(known, _)| known == name).map(|(_, fact)| fact.as_str())
+    }
+}
+
+/// The columns of features in a list.
+fn columns(names: &[String]) -> String {
+    let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{}`", code(name))).collect();
+    let more = match names.len() > LISTED {
+        true => format!(" and {} more, in `model.json`", names.len() - LISTED),
+        false => String::new(),
+    };
+    format!("{}{more}", listed.join(", "))
+}
+
+/// The columns that predictions are written beside, which their file must have too.
+fn ids(reading: Option<&Reading>) -> String {
+    let ids = reading.map(|reading| reading.id.as_slice()).unwrap_or_default();
+    let listed: Vec<String> = ids.iter().map(|column| format!("`{}`", code(column))).collect();
+    match listed.is_empty() {
+        true => String::new(),
+        false => {
+            format!(" The file also needs the columns of `data.id`, {}, whose cells may be blank.", listed.join(", "))
+        }
     }
 }
 

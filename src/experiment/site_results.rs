@@ -105,6 +105,7 @@ impl<B: Backend> SiteResults<'_, B> {
         let summary = Summary {
             schema_version: SCHEMA_VERSION,
             name: site.name.clone(),
+            at_site: true,
             evaluation,
             uncertainty,
             personal: None,

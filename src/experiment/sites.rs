@@ -361,12 +361,13 @@ impl Sites {
     /// The line about the run that a user sees at its start.
     pub fn headline(&self, config: &Config) -> String {
         let (algorithm, particles) = (config.algorithm.name(), config.algorithm.particles());
-        let plural = if particles == 1 { "" } else { "s" };
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let (rows, sites) = (self.agreement.rows.iter().sum::<usize>(), self.peers.len());
         format!(
-            "{}: {algorithm}, {particles} particle{plural}, {} rows at {} sites, backend {}, seed {}",
+            "{}: {algorithm}, {particles} particle{}, {rows} rows at {sites} site{}, backend {}, seed {}",
             config.name,
-            self.agreement.rows.iter().sum::<usize>(),
-            self.peers.len(),
+            plural(particles),
+            plural(sites),
             config.backend,
             config.seed
         )

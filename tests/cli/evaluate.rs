@@ -279,8 +279,11 @@ fn labels_that_do_not_fit_are_refused_with_line_and_column() {
             "",
             vec!["line 3, column 2 (kind)", "`cow` is not a class of the run, `cat`, `dog`, `eel`"],
         ),
-        (rows.replace("eel", ""), "", vec!["line 3, column 2 (kind)", "`` is not a label"]),
-        (rows.replace(",a\n", ",\n"), "--by site", vec!["line 2, column 4 (site)", "`` is not the name of a group"]),
+        (
+            rows.replace("eel", ""),
+            "",
+            vec!["line 3, column 2 (kind)", "`` is not a label", "data.missing_target = \"drop\""],
+        ),
         (rows.replace("0.1", "low"), "", vec!["line 3, column 3 (height)", "`low` is not a finite number"]),
         (
             rows.replace("kind", "sort"),
@@ -383,10 +386,14 @@ fn a_table_as_it_is_is_evaluated_with_its_encoding() {
     let mut names: Vec<_> = groups.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, ["no", "yes"]);
-    place.refuses(
-        "evaluate run --input test.csv --by ward --out no",
-        &["test.csv: line 5, column 1 (ward)", "the name of a group"],
-    );
+    // Rows without a ward are a group of their own: those with the numbers 203, 210 and 217.
+    place.works("evaluate run --input test.csv --by ward --force");
+    let groups = place.json(other)["groups"].take();
+    let rows_of = |name: &str| {
+        let group = groups.as_array().unwrap().iter().find(|group| group["name"] == name);
+        group.map(|group| group["overall"]["n"].as_u64().unwrap())
+    };
+    assert_eq!((groups.as_array().unwrap().len(), rows_of("missing")), (4, Some(3)));
 
     // A date far from those of the training; a ward that nobody knows is not a number.
     let new = "smokes;dose;patient;admitted;ward\nno;1,5;P-1;05.02.2024;west\nno;2;P-2;29.02.1904;cellar\n";
@@ -396,6 +403,35 @@ fn a_table_as_it_is_is_evaluated_with_its_encoding() {
     assert_eq!(table[1..].iter().map(|row| row[5].as_str()).collect::<Vec<_>>(), ["", "admitted"]);
     let lines = place.works("predict run --input new.csv --format jsonl").stdout;
     assert!(lines.starts_with(r#"{"id":{"patient":"P-1"},"prediction":"#), "{lines}");
+}
+
+#[test]
+fn rows_without_a_target_are_left_out_where_the_run_leaves_them_out() {
+    let place = Place::new();
+    // Every tenth kind is unknown.
+    let line = |(at, line): (usize, &str)| match at % 10 {
+        9 => line.replace("cat", "").replace("dog", "NA").replace("eel", "?") + "\n",
+        _ => format!("{line}\n"),
+    };
+    let unknown = |rows: usize| pets(rows).lines().enumerate().map(line).collect::<String>();
+    place.write("pets.csv", unknown(60)).write("more.csv", unknown(20));
+    place.refuses(&format!("{TINY} {PETS} --out run"), &["pets.csv: line 10, column 2 (kind)", "data.missing_target"]);
+    let trained = place.works(&format!("{TINY} {PETS} --set data.missing_target=drop --out run"));
+    for note in ["leaves out 6 of the 60 rows of", "leaves out 2 of the 20 rows of"] {
+        assert!(trained.stderr.contains(&format!("data.missing_target = \"drop\" {note}")), "{}", trained.stderr);
+    }
+    let printed = place.works("evaluate run --input more.csv");
+    let note = "2 of the 20 rows of more.csv are left out: their cell of column 2 (kind) is missing";
+    assert!(printed.stderr.contains(note), "{}", printed.stderr);
+    assert!(printed.stdout.contains("rows of more.csv: 18"), "{}", printed.stdout);
+    // The same rows as the run's own test rows.
+    assert_eq!(place.text("run/evaluate/more/predictions.csv"), place.text("run/predictions.csv"));
+    place.write("none.csv", "width,kind,height\n1,,2\n");
+    place.refuses("evaluate run --input none.csv", &["none of its 1 rows has a label in column 2 (kind)"]);
+    // A temperature is judged on the rows of this file, which are no test rows.
+    place.works(&format!("{TINY} {PETS} --set data.missing_target=drop --set partition.calibration=0.3 --out warm"));
+    let printed = place.works("evaluate warm --input more.csv").stdout;
+    assert!(printed.contains(", on the scored rows from "), "{printed}");
 }
 
 #[test]

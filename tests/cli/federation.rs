@@ -53,6 +53,8 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
     let place = place();
     place.works(&line("--out runs/a"));
     assert_eq!(place.table("runs/a/rounds.csv").len(), 1 + 6);
+    let card = place.text("runs/a/report/MODEL_CARD.md");
+    assert!(card.contains("`fedstein train config.toml --sites ") && !card.contains("the same bits"), "{card}");
     for name in place.names("runs/a") {
         let path = place.path(&format!("runs/a/{name}"));
         if path.is_file() {
@@ -258,6 +260,9 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
             place.bytes(&format!("{results}/particles.safetensors")) == place.bytes("runs/a/particles.safetensors")
         );
         assert!(place.text(&format!("{results}/report/report.html")).contains(site), "{site}");
+        let card = place.text(&format!("{results}/report/MODEL_CARD.md"));
+        assert!(card.contains("these are the results of one of them") && card.contains("only the server"), "{card}");
+        assert!(!card.contains("simulated") && !card.contains("the same bits"), "{card}");
         place.works(&format!("report {results} --out again-{site}"));
         assert!(place.path(&format!("again-{site}/report.html")).exists());
         let pixels: Vec<String> = (0..64).map(|pixel| format!("row{}_col{}", pixel / 8, pixel % 8)).collect();
@@ -427,4 +432,11 @@ fn test_rows_at_the_server_are_predicted_there_and_change_no_bit_of_the_training
     place.refuses(&line(keys), &["the file of data.test_path: it has no column `pulse`"]);
     place.refuses(&line("--set data.test_path=public.csv"), &["data.target", "the column to predict"]);
     place.refuses(&line("--set data.test_path=none.csv --set data.target=outcome"), &["data.test_path", "none.csv"]);
+}
+
+#[test]
+fn a_federation_of_one_site_has_one_site() {
+    let place = place();
+    let printed = place.works("train run.toml --sites 2/site.toml --set rounds=1 --out runs/one");
+    assert!(format!("{}{}", printed.stdout, printed.stderr).contains(" rows at 1 site, "), "{}", printed.stderr);
 }

@@ -177,7 +177,7 @@ fn a_target_with_missing_cells_and_dates_that_could_be_two_things_are_pointed_ou
         "date_format = \"DD/MM/YYYY\"\n",
         "The cells could as well be `MM/DD/YYYY`: please check.",
         "id = [\"0\"]\n",
-        "# Missing are cells of `price` (9 of 90). Rows without a target can only be left out.\nmissing = \"drop\"\n",
+        "# Missing are cells of `price` (9 of 90): rows without it are left out.\nmissing_target = \"drop\"\n",
     ] {
         assert!(written.contains(words), "no {words:?} in\n{written}");
     }
@@ -203,8 +203,9 @@ fn a_config_is_never_replaced_without_force() {
     assert_eq!(place.text("pets.toml"), "mine");
     place.works("init pets.csv --target kind --force");
     assert_eq!(place.text("pets.toml"), printed);
+    // The run of another config has another name.
     place.works("init pets.csv --target kind --out elsewhere.toml");
-    assert_eq!(place.text("elsewhere.toml"), printed);
+    assert_eq!(place.text("elsewhere.toml"), printed.replace("name = \"pets\"", "name = \"elsewhere\""));
 }
 
 #[test]
@@ -220,4 +221,113 @@ fn what_is_no_table_is_refused() {
     place.refuses("init one.csv", &["one.csv", "single column"]);
     place.refuses("init same.csv", &["same.csv", "two columns are named `a`"]);
     place.refuses("init pets.csv --target colour", &["pets.csv", "no column `colour`", "`width`, `kind`, `height`"]);
+}
+
+/// Admissions of patients, each three times; lab values and outcomes are missing in some.
+fn admissions(rows: usize) -> String {
+    let row = |i: usize| {
+        let lactate = if i % 4 == 0 { String::new() } else { format!("{}.5", i * 7 % 13) };
+        let outcome = if i % 10 == 7 { "" } else { ["no", "yes"][usize::from(i % 5 == 0)] };
+        format!("P{:03},{},{},{lactate},{outcome}\n", i / 3, ["Ulm", "Bonn", "Kiel"][i % 3], ["f", "m"][i / 2 % 2])
+    };
+    format!("patient_id,hospital,sex,lactate,complication\n{}", (0..rows).map(row).collect::<String>())
+}
+
+#[test]
+fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
+    let place = Place::new();
+    place.write("admissions.csv", admissions(120));
+    let printed = place.works("init admissions.csv").stdout;
+    assert!(printed.contains("classification of `complication` (2 classes) from 2 columns, 120 rows"), "{printed}");
+    let written = place.text("admissions.toml");
+    for words in [
+        "# Missing are cells of `lactate` (30 of 120).\nmissing = \"indicator\"\n",
+        "# Missing are cells of `complication` (12 of 120): rows without it are left out.\nmissing_target = \"drop\"\n",
+        // 24 rows have a number that five divides, and none of these is left out.
+        "# Of 108 rows, 24 have the rarest class, `yes`.\nsplit = \"by-class\"\n",
+    ] {
+        assert!(written.contains(words), "no {words:?} in\n{written}");
+    }
+    let printed = place.works(&format!("train admissions.toml {}", SHORT.replace("--quiet", ""))).stderr;
+    assert!(printed.contains("data.missing_target = \"drop\" leaves out 12 of the 120 rows of"), "{printed}");
+    // A fifth of 84 and of 24 rows.
+    assert_eq!(place.json("runs/admissions/summary.json")["evaluation"]["rows"], 17 + 5);
+    // A patient without a lab value has a prediction.
+    place.write("new.csv", "patient_id,sex,lactate\nP9,f,\nP8,m,1.5\n");
+    let predicted = place.works("predict runs/admissions --input new.csv").stdout;
+    assert_eq!(predicted.lines().count(), 3, "{predicted}");
+
+    // An outcome by its name, wherever it is.
+    let named = admissions(60).replace("sex,lactate,complication", "died,lactate,complication");
+    place.write("named.csv", named).works("init named.csv");
+    assert_eq!(config(&place, "named.toml")["data"]["target"].as_str(), Some("died"));
+}
+
+#[test]
+fn repeated_patients_are_ids_unless_they_are_the_only_clients_and_few() {
+    let place = Place::new();
+    let without_hospital = |text: String| -> String {
+        let keep = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            format!("{},{}\n", cells[0], cells[2..].join(","))
+        };
+        text.lines().map(keep).collect()
+    };
+    place.write("wards.csv", admissions(90)).works("init wards.csv");
+    let written = config(&place, "wards.toml");
+    assert_eq!(written["data"]["client_column"].as_str(), Some("hospital"));
+    assert_eq!(written["data"]["id"].as_array().unwrap()[0].as_str(), Some("patient_id"));
+    assert_eq!(written["data"]["categorical"].as_array().unwrap().len(), 1);
+    let text = place.text("wards.toml");
+    for words in ["# `patient_id` has 30 values in 90 rows", "# `patient_id`, `sex` could be the clients as well."] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+
+    place.write("few.csv", without_hospital(admissions(90))).works("init few.csv");
+    assert_eq!(config(&place, "few.toml")["data"]["client_column"].as_str(), Some("patient_id"));
+    place.write("many.csv", without_hospital(admissions(303))).works("init many.csv");
+    let written = config(&place, "many.toml");
+    assert_eq!(written["data"]["client_column"].as_str(), Some(""));
+    assert_eq!(written["data"]["id"].as_array().unwrap()[0].as_str(), Some("patient_id"));
+    assert!(place.text("many.toml").contains("# `patient_id`, `sex` could be the clients"));
+
+    // A code with an id's name has few values; `PAID` and `VOID` are no ids.
+    let rows: String = (0..120).map(|i| format!("{},{},{}\n", i % 5, i % 40, i % 2)).collect();
+    place.write("codes.csv", format!("drug_id,PAID,y\n{rows}")).works("init codes.csv");
+    assert!(config(&place, "codes.toml")["data"].get("id").is_none());
+}
+
+#[test]
+fn a_column_that_numbers_the_rows_is_no_feature() {
+    let place = Place::new();
+    let rows = |first: usize, step: usize| -> String {
+        (0..30).map(|i| format!("{},{},{}\n", first + step * i, i * 7 % 11, i % 2)).collect()
+    };
+    for (name, header, text, id) in [
+        ("r", "V1,age,y\n", rows(1, 1), Some("V1")),
+        ("pandas", "Unnamed: 0,age,y\n", rows(0, 1), Some("Unnamed: 0")),
+        ("bare", "", rows(1, 1), Some("0")),
+        // Not one by one, or with a name of its own.
+        ("steps", "", rows(1, 2), None),
+        ("day", "day,age,y\n", rows(1, 1), None),
+    ] {
+        place.write(&format!("{name}.csv"), format!("{header}{text}")).works(&format!("init {name}.csv"));
+        let data = config(&place, &format!("{name}.toml"))["data"].clone();
+        let found = data.get("id").map(|ids| ids.as_array().unwrap()[0].as_str().unwrap());
+        assert_eq!(found, id, "{name}");
+    }
+}
+
+#[test]
+fn a_target_of_a_few_whole_numbers_may_be_a_count() {
+    let place = Place::new();
+    let rows = |most: usize| -> String { (0..400).map(|i| format!("{},{}\n", i * 7 % 31, i % most)).collect() };
+    place.write("falls.csv", format!("age,falls\n{}", rows(7))).works("init falls.csv");
+    let written = place.text("falls.toml");
+    assert!(written.contains("If it is a count or a score, \"regression\""), "{written}");
+    assert_eq!(config(&place, "falls.toml")["data"]["task"].as_str(), Some("classification"));
+    place.write("fell.csv", format!("age,fell\n{}", rows(2))).works("init fell.csv");
+    let written = place.text("fell.toml");
+    // 200 rows of each of two classes: any share of them has enough of both.
+    assert!(!written.contains("count or a score") && !written.contains("split ="), "{written}");
 }

@@ -353,6 +353,11 @@ fn features_far_outside_those_of_the_training_are_named() {
     );
     let lines = place.works("predict run --input new.csv --columns outside --format jsonl").stdout;
     assert!(lines.lines().last().unwrap().ends_with(r#""outside":["width","height"]}"#), "{lines}");
+    // The note without the column.
+    let printed = place.works("predict run --input new.csv");
+    assert!(printed.stderr.contains("3 of 4 rows have a feature more than 6"), "{}", printed.stderr);
+    assert!(printed.stdout.starts_with("prediction,confidence,p_0,p_1,p_2\n"), "{}", printed.stdout);
+    assert!(!place.works("predict run --input more.csv").stderr.contains("have a feature"));
 
     // With smallest and largest values: further from them than they are from each other.
     place.works(&format!("{TINY} {PETS} --set data.normalise=minmax --out ranged"));

@@ -46,6 +46,8 @@ fn a_table_with_everything_trains_reports_and_predicts_with_its_ids() {
     assert_eq!(card["feature_names"], serde_json::json!(names));
     assert_eq!(card["encoding"]["columns"][0]["categories"], serde_json::json!(["east", "north", "west"]));
     assert!(place.text("run/report/report.html").contains("</html>"));
+    let columns = "The columns are `ward`, `dose`, `admitted`, `smokes`. The file also needs the columns of `data.id`, `patient`,";
+    assert!(place.text("run/report/MODEL_CARD.md").contains(columns), "{}", place.text("run/report/MODEL_CARD.md"));
     assert!(place.json("run/summary.json")["notes"].to_string().contains("in column `dose`"));
 
     // Columns in another order, without target, site and note; the last row has a ward that nobody knows.
@@ -135,6 +137,32 @@ fn columns_of_texts_are_found_with_auto_and_rows_are_dropped_with_a_note() {
         "predict run --input new.csv",
         &["line 2, column 2 (dose)", "data.missing = \"mean\" or \"indicator\""],
     );
+}
+
+#[test]
+fn a_note_names_classes_with_few_test_rows() {
+    let place = Place::new();
+    let table = |kinds: &[(&str, usize)]| -> String {
+        let kind = |(kind, count): &(&str, usize)| (0..*count).map(|i| format!("{i},{kind}\n")).collect::<String>();
+        format!("x,kind\n{}", kinds.iter().map(kind).collect::<String>())
+    };
+    place.write("all.csv", table(&[("a", 40), ("b", 30), ("c", 20), ("d", 10)]));
+    place.write("test.csv", table(&[("a", 20), ("b", 5), ("c", 4)]));
+    let line =
+        format!("{TINY} --set data.kind=csv --set data.path=all.csv --set data.target=kind --set partition.clients=2");
+    let printed = place.works(&format!("{line} --set data.test_path=test.csv --out run"));
+    let note = "of the 29 rows that are evaluated, fewer than 5 are of class `c` (4), `d` (0): AUROC and calibration say little about them";
+    assert!(printed.stderr.contains(note) && !printed.stderr.contains("by-class"), "{}", printed.stderr);
+    assert!(place.text("run/report/MODEL_CARD.md").contains("AUROC and calibration say little"));
+    // The tenth part of the rows by class: 4, 3, 2 and 1.
+    let printed = place.works(&format!("{line} --set data.test_fraction=0.1 --set data.split=by-class --out by-class"));
+    assert!(
+        printed.stderr.contains(
+            "of the 10 rows that are evaluated, fewer than 5 are of class `a` (4), `b` (3), `c` (2), `d` (1)"
+        )
+    );
+    let printed = place.works(&format!("{line} --set data.test_fraction=0.1 --out random"));
+    assert!(printed.stderr.contains("data.split = \"by-class\" gives each class its share"), "{}", printed.stderr);
 }
 
 /// The rows of a site, without its column.

@@ -23,8 +23,10 @@ pub struct Reading {
     pub date_format: DateFormat,
     /// The decimal mark.
     pub decimal: Decimal,
-    /// What becomes of missing cells.
+    /// What becomes of missing cells of features.
     pub missing: Missing,
+    /// What becomes of rows without a target.
+    pub missing_target: MissingTarget,
 }
 
 /// The columns of texts: each by name or number, or all whose cells are not numbers.
@@ -110,7 +112,23 @@ impl Missing {
     }
 }
 
+/// What becomes of rows whose target is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingTarget {
+    /// They are refused.
+    #[default]
+    Error,
+    /// They are left out.
+    Drop,
+}
+
 impl Reading {
+    /// Whether rows without a target are left out rather than refused.
+    pub fn leaves_out_unlabelled(&self) -> bool {
+        self.missing == Missing::Drop || self.missing_target == MissingTarget::Drop
+    }
+
     /// How numbers and dates are written.
     pub fn notation(&self) -> Notation {
         Notation { decimal: self.decimal, date: self.date_format.clone() }
@@ -137,10 +155,10 @@ impl Reading {
 }
 
 /// The keys of [`Reading`], in the order of a resolved config.
-pub(crate) const READING: [Key; 8] = joined(&[&[IGNORE, ID], &CELLS]);
+pub(crate) const READING: [Key; 9] = joined(&[&[IGNORE, ID], &CELLS]);
 
 /// [`READING`] of a site's own file, whose results have the predictions.
-pub(crate) const READING_AT_SITE: [Key; 8] = joined(&[
+pub(crate) const READING_AT_SITE: [Key; 9] = joined(&[
     &[
         IGNORE,
         ID.doc(
@@ -154,7 +172,7 @@ const IGNORE: Key =
     key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number.");
 
 /// What cells hold and how they are written.
-const CELLS: [Key; 6] = [
+const CELLS: [Key; 7] = [
     key(
         "categorical",
         Accepts::Columns { words: &["auto"] },
@@ -185,6 +203,12 @@ const CELLS: [Key; 6] = [
         Accepts::Choice(&["error", "mean", "indicator", "drop"]),
         Text("error"),
         "Missing cells of features, which are empty or `NA`, `N/A`, `NaN`, `null` or `?` in upper or lower case: `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
+    ),
+    key(
+        "missing_target",
+        Accepts::Choice(&["error", "drop"]),
+        Text("error"),
+        "Rows whose target is missing: `error` refuses them, `drop` leaves them out, whatever `missing` says of features; `fedstein evaluate` then leaves them out as well.",
     ),
 ];
 

@@ -13,7 +13,7 @@ mod tally;
 pub use cell::{CellKind, Notation};
 pub use date::DateFormat;
 pub use encoding::{Column, Encoded, Encoding, tallies};
-pub use keys::{Categorical, Decimal, Missing, Reading, Rule};
+pub use keys::{Categorical, Decimal, Missing, MissingTarget, Reading, Rule};
 pub use tally::Tally;
 
 pub(crate) use cell::{Purpose, is_missing};

@@ -6,7 +6,7 @@ use super::header::Header;
 use super::lines::Lines;
 use super::roles::{Role, by_content, roles};
 use crate::DataError;
-use crate::columns::{CellKind, MOST_CATEGORIES, Missing, Notation, Purpose, Reading, is_missing};
+use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingTarget, Notation, Purpose, Reading, is_missing};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -54,7 +54,9 @@ pub struct CsvTable {
     pub places: Vec<usize>,
     /// The texts of each feature column that is a category, to which its cells refer.
     pub texts: BTreeMap<usize, Vec<String>>,
-    /// The number of rows that were left out because a cell is missing.
+    /// The number of rows that `missing_target` left out.
+    pub unlabelled: usize,
+    /// The number of rows that `missing` left out because a cell is missing.
     pub dropped: usize,
     /// Regression: the targets. Empty for classification.
     pub values: Vec<f64>,
@@ -188,14 +190,20 @@ pub fn read(
     }
 
     let (mut values, mut labels, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let mut unlabelled = 0;
     while lines.next()? {
-        let no_target = reading.missing == Missing::Drop && is_missing(lines.field(target));
+        let no_target = is_missing(lines.field(target));
+        if no_target && reading.missing_target == MissingTarget::Drop {
+            unlabelled += 1;
+            continue;
+        }
         if !cells.read(&lines, no_target)? {
             continue;
         }
-        if lines.field(target).is_empty() {
+        // A label may be `NA`.
+        if lines.field(target).is_empty() || (no_target && options.task == Task::Regression) {
             let what = if options.task == Task::Classification { "a label" } else { "a finite number" };
-            let drop = "data.missing = \"drop\" leaves out rows without a target, and rows with missing cells";
+            let drop = "data.missing_target = \"drop\" leaves out rows without a target";
             return Err(lines.bad(target, format!("{what}; {drop}")));
         }
         match options.task {
@@ -211,14 +219,17 @@ pub fn read(
     }
     let names = lines.names.as_ref().map(|names| cells.columns.iter().map(|&column| names[column].clone()).collect());
     let Cells { columns: places, kinds, texts, values: features, dropped, .. } = cells;
-    if features.is_empty() && dropped > 0 {
-        let problem =
-            format!("each of the {dropped} rows has a missing cell, and data.missing = \"drop\" leaves it out");
-        return Err(lines.columns(problem));
+    if features.is_empty() && dropped + unlabelled > 0 {
+        let of = |count: usize, what: &str, key: &str| {
+            (count > 0).then(|| format!("{count} rows have {what}, and data.{key} = \"drop\" leaves them out"))
+        };
+        let parts = [of(unlabelled, "no target", "missing_target"), of(dropped, "a missing cell", "missing")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        return Err(lines.columns(format!("no row is left: {}", parts.join("; "))));
     }
     let features = lines.finish(features, kinds.len())?;
     let texts = texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
-    Ok(CsvTable { features, names, kinds, places, texts, dropped, values, labels, clients: ids })
+    Ok(CsvTable { features, names, kinds, places, texts, unlabelled, dropped, values, labels, clients: ids })
 }
 
 /// The cells of the feature columns, as they are read row by row.
@@ -268,7 +279,7 @@ impl Cells {
         Self { columns, kinds, texts, values: Vec::new(), dropped: 0, notation, missing, drops, purpose }
     }
 
-    /// Reads the cells of a row; `false` where `missing = "drop"` leaves it out.
+    /// Reads the cells of a row, which may have no target; `false` where `missing = "drop"` leaves it out.
     ///
     /// # Errors
     /// A cell does not fit its column, or a column has too many texts.

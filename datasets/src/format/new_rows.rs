@@ -3,7 +3,7 @@
 use super::csv::Cells;
 use super::header::Header;
 use super::lines::Lines;
-use crate::columns::{CellKind, Purpose, Reading};
+use crate::columns::{CellKind, Purpose, Reading, is_missing};
 use crate::{DataError, ModelCard};
 use ndarray::Array2;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -31,10 +31,23 @@ pub struct AskedColumn<'a> {
     pub key: &'a str,
     /// Its name, or its index from 0, negative from the end.
     pub column: &'a str,
-    /// What its cells are, for messages, such as `a label`. A blank cell is refused.
+    /// What its cells are, for messages, such as `a label`.
     pub what: &'a str,
+    /// What becomes of a missing cell.
+    pub missing: MissingAnswer<'a>,
     /// Whether it may also be a feature.
     pub may_be_feature: bool,
+}
+
+/// What becomes of a missing cell of a column that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingAnswer<'a> {
+    /// A blank cell is refused with this remedy; `NA` and the like are texts as any other.
+    Refused(&'a str),
+    /// Its row is left out, with a note of the number of these rows.
+    LeftOut,
+    /// It is this text.
+    Text(&'a str),
 }
 
 /// New rows in the units of the data.
@@ -186,17 +199,35 @@ fn read_cells(
         }
     }
     let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); places.len()]);
-    let mut numbers = Vec::new();
+    let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; places.len()]);
     let mut cells = Cells::of(columns, wanted.kinds.clone(), reading, (wanted.missing, Purpose::Predict));
     while lines.next()? {
+        let is_left_out = |(asked, column): (&AskedColumn, &usize)| {
+            asked.missing == MissingAnswer::LeftOut && is_missing(lines.field(*column))
+        };
+        if let Some(at) = asked.iter().zip(&places).position(is_left_out) {
+            left_out[at] += 1;
+            continue;
+        }
         cells.read(&lines, false)?;
         for (column, texts) in found.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }
         for ((asked, column), answers) in asked.iter().zip(&places).zip(&mut answers) {
-            answers.push(lines.name(*column, asked.what)?);
+            answers.push(asked.answer(&lines, *column)?);
         }
         numbers.push(lines.cells().1);
+    }
+    let rows = numbers.len() + left_out.iter().sum::<usize>();
+    for ((asked, column), count) in asked.iter().zip(&places).zip(left_out).filter(|(_, count)| *count > 0) {
+        let column = lines.place(*column);
+        if numbers.is_empty() {
+            return Err(lines.columns(format!("none of its {rows} rows has {} in column {column}", asked.what)));
+        }
+        let path = path.display();
+        notes.push(format!(
+            "{count} of the {rows} rows of {path} are left out: their cell of column {column} is missing"
+        ));
     }
     let given = |(column, cells): (&usize, Vec<String>)| {
         let name = lines.names.as_ref().map(|names| names[*column].clone());
@@ -207,6 +238,20 @@ fn read_cells(
     let (values, width) = (cells.values, cells.kinds.len());
     let texts = cells.texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
     Ok(Read { cells: lines.finish(values, width)?, texts, beside, asked, lines: numbers, notes })
+}
+
+impl AskedColumn<'_> {
+    /// The cell of the current line.
+    fn answer(&self, lines: &Lines, column: usize) -> Result<String, DataError> {
+        let field = lines.field(column);
+        match self.missing {
+            MissingAnswer::Text(text) if is_missing(field) => Ok(text.to_owned()),
+            MissingAnswer::Refused(remedy) if field.is_empty() => {
+                Err(lines.bad(column, format!("{}{remedy}", self.what)))
+            }
+            _ => lines.name(column, self.what),
+        }
+    }
 }
 
 /// Whether all names are distinct.

@@ -197,6 +197,15 @@ mod tests {
     }
 
     #[test]
+    fn a_column_counts_up_where_each_cell_is_its_line_s_number() {
+        let found = survey_of("a,b,c,d,e\n0,1,1,2,0\n1,2,3,3,\n2,3,2,4,2\n");
+        assert_eq!(
+            found.columns.iter().map(|column| column.counts_up).collect::<Vec<_>>(),
+            [true, true, false, false, false]
+        );
+    }
+
+    #[test]
     fn the_decimal_mark_is_the_one_that_more_cells_have() {
         let found = survey_of("c,p,w\n\"1,5\",1.5,1\n\"2,25\",2,2\n0,3,3\n");
         let [c, p, w] = &found.columns[..] else { panic!("{found:?}") };

@@ -27,6 +27,8 @@ pub struct SurveyColumn {
     pub numbers: usize,
     /// Whether all these numbers are whole.
     pub whole: bool,
+    /// Whether its cells are 0, 1, 2, … or 1, 2, 3, … in the order of the lines.
+    pub counts_up: bool,
     /// The number of cells that are numbers with the other decimal mark alone.
     pub other_mark: usize,
     /// The number of cells that are words for yes and no, or 1 and 0.
@@ -113,6 +115,8 @@ pub(super) struct Look {
     column: SurveyColumn,
     point: Numbers,
     comma: Numbers,
+    /// The number of cells that are their line's number, from 0 and from 1.
+    of_lines: [usize; 2],
     /// The number of cells that are numbers with a point alone, and with a comma alone.
     alone: [usize; 2],
     dates: [usize; DATE_FORMATS.len()],
@@ -134,6 +138,9 @@ impl Look {
         }
         let string = String::from_utf8_lossy(cell);
         let [point, comma] = notations.both().map(|notation| notation.number(&string));
+        for (first, count) in self.of_lines.iter_mut().enumerate() {
+            *count += usize::from(point == Some((column.cells - 1 + first) as f64));
+        }
         let (point, comma) = (self.point.add(cell, point, line), self.comma.add(cell, comma, line));
         self.alone[0] += usize::from(point && !comma);
         self.alone[1] += usize::from(comma && !point);
@@ -169,6 +176,7 @@ impl Look {
         SurveyColumn {
             numbers: own.count,
             whole: own.fractions == 0,
+            counts_up: self.of_lines.contains(&self.column.cells),
             other: own.other,
             other_mark,
             dates: format.map_or(0, |format| self.dates[format]),

@@ -1,7 +1,7 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::columns::{Categorical, CellKind, Columns, Missing, READING, READING_AT_SITE, Reading};
+use crate::columns::{Categorical, CellKind, Columns, READING, READING_AT_SITE, Reading};
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
 use crate::format::header::Header;
 use crate::format::table;
@@ -131,7 +131,7 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
-const KEYS: [Key; 21] = joined(&[
+const KEYS: [Key; 22] = joined(&[
     &[PATH, TARGET, TASK, POSITIVE, HEADER, DELIMITER, CLIENT_COLUMN],
     &READING,
     &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
@@ -139,7 +139,7 @@ const KEYS: [Key; 21] = joined(&[
 
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
-pub const SITE_KEYS: &[Key] = &joined::<18>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
+pub const SITE_KEYS: &[Key] = &joined::<19>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
 
 const SITE_FILE: [Key; 6] = [
     PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
@@ -368,7 +368,7 @@ pub(super) fn read(
         automatic: options.reading.categorical.is_automatic(),
     };
     let files = std::iter::once((path, &train)).chain(test.as_ref().map(|test| (Path::new(test_path), test)));
-    let notes = files.filter_map(|(path, table)| note_of_dropped(path, table)).collect();
+    let notes = files.flat_map(|(path, table)| notes_of_dropped(path, table)).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
@@ -398,17 +398,16 @@ fn as_found(first: &CsvTable, reading: &Reading) -> Reading {
     Reading { categorical: Categorical::Columns(texts.map(found).collect()), ..reading.clone() }
 }
 
-/// What `missing = "drop"` has left out of a file.
-fn note_of_dropped(path: &Path, table: &CsvTable) -> Option<String> {
-    let (dropped, kept) = (table.dropped, table.features.nrows());
-    (dropped > 0).then(|| {
-        format!(
-            "data.missing = \"{}\" leaves out {dropped} of the {} rows of {}, which have a missing cell",
-            Missing::Drop.word(),
-            dropped + kept,
-            path.display()
-        )
-    })
+/// What `missing_target` and `missing` have left out of a file.
+fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = String> {
+    let CsvTable { unlabelled, dropped, .. } = *table;
+    let (rows, path) = (unlabelled + dropped + table.features.nrows(), path.display().to_string());
+    [("missing_target", unlabelled, "no target"), ("missing", dropped, "a missing cell")]
+        .into_iter()
+        .filter(|(_, count, _)| *count > 0)
+        .map(move |(key, count, what)| {
+            format!("data.{key} = \"drop\" leaves out {count} of the {rows} rows of {path}, which have {what}")
+        })
 }
 
 /// Test rows with the columns in the order of the training file, by name where both files have headers. The texts of both

@@ -28,6 +28,7 @@ mod vehicle;
 mod waveform;
 mod year_prediction;
 
+use crate::columns::Reading;
 use crate::prepare::Normalise;
 use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Encoding, FeatureScale, Targets, TrainTest, split};
@@ -197,6 +198,17 @@ data_sources! {
     "waveform" => waveform::Waveform,
     "mixture-1d" => mixture::Mixture1d,
     "mixture-2d" => mixture::Mixture2d,
+}
+
+impl DataConfig {
+    /// How the columns of a table are read; `None` where the data are no table.
+    pub fn reading(&self) -> Option<&Reading> {
+        match self {
+            Self::Csv(csv) => Some(&csv.reading),
+            Self::Sites(sites) => Some(&sites.reading),
+            _ => None,
+        }
+    }
 }
 
 // This is not in the file of the type, because it depends on the class names of CIFAR-100.

@@ -43,7 +43,7 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: [Key; 15] = joined(&[&OF_TEST_ROWS, &READING]);
+const KEYS: [Key; 16] = joined(&[&OF_TEST_ROWS, &READING]);
 
 const OF_TEST_ROWS: [Key; 7] = [
     TASK,

@@ -4,8 +4,8 @@ use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
-    AskedColumn, DataConfig, DataError, Dataset, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalisation,
-    Normalise, Reading, Targets, TrainTest, load, read_features, read_new_rows,
+    AskedColumn, DataConfig, DataError, Dataset, FeatureScale, MissingAnswer, ModelCard, NewRows, NewRowsOptions,
+    Normalisation, Normalise, Reading, Targets, TrainTest, load, read_features, read_new_rows,
 };
 use flate2::{Compression, write::GzEncoder};
 use ndarray::{Array2, array};
@@ -167,7 +167,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
         let mut config = serde_json::from_str::<DataConfig>(
-            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","positive":"","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","normalise":"none","test_fraction":0.5,"split":"random","train_limit":0,"test_limit":0}"#,
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","positive":"","delimiter":",","client_column":"","ignore":[],"id":[],"categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing":"error","missing_target":"error","normalise":"none","test_fraction":0.5,"split":"random","train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
         let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };
@@ -338,7 +338,13 @@ fn with_asked(
 
 /// A column that is asked for.
 fn asked(column: &str, may_be_feature: bool) -> AskedColumn<'_> {
-    AskedColumn { key: "--option", column, what: "a text", may_be_feature }
+    AskedColumn {
+        key: "--option",
+        column,
+        what: "a text",
+        missing: MissingAnswer::Refused("; fill it"),
+        may_be_feature,
+    }
 }
 
 #[test]
@@ -359,7 +365,20 @@ fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
     };
     assert!(refused(text, asked("c", true)).contains("no column `c` (--option): the header has `b`, `y`"));
     assert!(refused(text, asked("a", false)).contains("column `a` (--option) is a feature of the model"));
-    assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text"));
+    assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text; fill it"));
+    // A row whose cell is missing is left out before its other cells are read, or has a text instead.
+    let unknown = "a,b,y\n1,2,u\nx,3,\n4,5,NA\n";
+    let dropped = AskedColumn { missing: MissingAnswer::LeftOut, ..asked("y", false) };
+    let rows = with_asked(&file(&dir, unknown), 2, Some(&names), &["y"], &[dropped]).unwrap();
+    assert_eq!((rows.features, rows.lines), (array![[1., 2.]], vec![2]));
+    assert!(
+        rows.notes[0].starts_with("2 of the 3 rows of") && rows.notes[0].contains("column 3 (y)"),
+        "{:?}",
+        rows.notes
+    );
+    let named = AskedColumn { missing: MissingAnswer::Text("none"), ..asked("y", false) };
+    let rows = with_asked(&file(&dir, &unknown.replace('x', "7")), 2, Some(&names), &["y"], &[named]).unwrap();
+    assert_eq!(rows.asked[0].cells, ["u", "none", "none"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A table with texts, dates, missing cells, ids and a decimal comma: its features against pandas and scikit-learn, what
 //! is learned from training rows alone, new rows, and each message.
 
-use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing};
+use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget};
 use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
@@ -51,6 +51,7 @@ fn german(missing: Missing) -> Reading {
         date_format: DateFormat::new("DD.MM.YYYY"),
         decimal: Decimal::Comma,
         missing,
+        missing_target: MissingTarget::Error,
     }
 }
 
@@ -396,9 +397,39 @@ fn rows_with_a_missing_cell_or_target_are_left_out_and_counted() {
     assert!(data.notes[1].contains("1 of the 2 rows"), "{:?}", data.notes);
     let message = complaint("a,y\n,0\nNA,1\n", reading);
     assert!(
-        message.ends_with("each of the 2 rows has a missing cell, and data.missing = \"drop\" leaves it out"),
+        message.ends_with("no row is left: 2 rows have a missing cell, and data.missing = \"drop\" leaves them out"),
         "{message}"
     );
+}
+
+#[test]
+fn rows_without_a_target_are_left_out_whatever_becomes_of_missing_features() {
+    let train = "a,b,y\n1,2,u\n3,?,w\n4,5,\n?,?,NA\n6,7,w\n";
+    let with = |missing| Reading { missing, missing_target: MissingTarget::Drop, ..Reading::default() };
+    let read = |missing| two(train, "a,b,y\n1,2,u\n4,4,?\n", |csv| csv.reading = with(missing)).unwrap();
+    let data = read(Missing::Mean);
+    // The mean of 2 and 7: rows without a target count nowhere.
+    assert_eq!(data.train.features, ndarray::array![[1., 2.], [3., 4.5], [6., 7.]]);
+    assert_eq!(data.test.features, ndarray::array![[1., 2.]]);
+    assert!(
+        data.notes[0].starts_with("data.missing_target = \"drop\" leaves out 2 of the 5 rows of"),
+        "{:?}",
+        data.notes
+    );
+    assert!(data.notes[1].contains("1 of the 2 rows"), "{:?}", data.notes);
+    let data = read(Missing::Drop);
+    assert_eq!(data.train.features, ndarray::array![[1., 2.], [6., 7.]]);
+    assert!(data.notes[1].starts_with("data.missing = \"drop\" leaves out 1 of the 5 rows of"), "{:?}", data.notes);
+    // A missing feature of a row that is kept is refused as ever; a row that is left out is not looked at.
+    let message = complaint("a,y\nold,\n,1\n2,0\n", with(Missing::Error));
+    assert!(message.contains("line 3, column 1 (a): `` is not a finite number"), "{message}");
+    let message = complaint("a,y\n1,\n2,?\n", with(Missing::Error));
+    assert!(
+        message.ends_with("no row is left: 2 rows have no target, and data.missing_target = \"drop\" leaves them out")
+    );
+    let message = two("a,y\n1,2\n3,NA\n", "a,y\n1,2\n", |csv| csv.task = fedstein_datasets::Task::Regression);
+    let message = message.unwrap_err().to_string();
+    assert!(message.contains("line 3, column 2 (y): `NA` is not a finite number; data.missing_target"), "{message}");
 }
 
 #[test]

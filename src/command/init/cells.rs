@@ -4,7 +4,7 @@ use toml::Value;
 
 use super::choice::{Choice, key_of, shown};
 use super::config::{LISTED, listed, one_line};
-use super::uses::{Use, because};
+use super::uses::{Use, are_all_different, because};
 use crate::datasets::columns::{Decimal, Missing};
 use crate::datasets::{Survey, SurveyColumn};
 
@@ -23,7 +23,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     }
     let ids = choice.used(&Use::Id);
     if !ids.is_empty() {
-        lines.push(("id", keys(ids.iter().copied(), survey), format!("Each row has another cell in {}.", names(&ids))));
+        lines.push(("id", keys(ids.iter().copied(), survey), about_ids(&ids)));
     }
     let texts = choice.used(&Use::Category);
     if !texts.is_empty() {
@@ -66,20 +66,34 @@ fn dates(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     ]
 }
 
-fn missing(choice: &Choice<'_>) -> Option<Line> {
-    let missing = choice.missing?;
-    let features = choice.uses.iter().filter(|(_, of)| of.is_feature()).map(|(column, _)| *column);
+fn about_ids(ids: &[&SurveyColumn]) -> String {
+    let (different, repeated): (Vec<&SurveyColumn>, Vec<&SurveyColumn>) =
+        ids.iter().partition(|column| are_all_different(column));
+    let each = (!different.is_empty()).then(|| format!("Each row has another cell in {}.", names(&different)));
+    let several = repeated.iter().map(|column| {
+        let count = column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string());
+        format!(
+            "{} has {count} values in {} rows: training and test rows may share one, and test scores are then too good.",
+            shown(column),
+            column.present()
+        )
+    });
+    each.into_iter().chain(several).collect::<Vec<_>>().join(" ")
+}
+
+fn missing(choice: &Choice<'_>) -> Vec<Line> {
     let counted = |column: &SurveyColumn| format!("{} ({} of {})", shown(column), column.missing, column.cells);
-    let some = std::iter::once(choice.target).chain(features).filter(|column| column.missing > 0).map(counted);
-    let target = match missing {
-        Missing::Drop => " Rows without a target can only be left out.",
-        _ => "",
-    };
-    Some((
-        "missing",
-        Value::String(missing.word().into()),
-        format!("Missing are cells of {}.{target}", joined(some, ", ")),
-    ))
+    let (features, target) = (choice.with_missing(), choice.target);
+    let mut lines = Vec::new();
+    if !features.is_empty() {
+        let found = format!("Missing are cells of {}.", joined(features.into_iter().map(counted), ", "));
+        lines.push(("missing", Value::String(Missing::Indicator.word().into()), found));
+    }
+    if target.missing > 0 {
+        let found = format!("Missing are cells of {}: rows without it are left out.", counted(target));
+        lines.push(("missing_target", Value::String("drop".into()), found));
+    }
+    lines
 }
 
 /// The columns as a config names them.

@@ -1,68 +1,21 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
-use super::uses::Use;
-use crate::datasets::columns::Missing;
+use super::names;
+use super::uses::{Use, are_all_different};
 use crate::datasets::format::csv::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
-
-/// Names that columns to predict have, in lower case.
-const TARGETS: &[&str] = &[
-    "target",
-    "label",
-    "labels",
-    "class",
-    "y",
-    "outcome",
-    "output",
-    "response",
-    "diagnosis",
-    "species",
-    "survived",
-    "default",
-];
-
-/// Names that columns of natural clients have, in lower case, with or without `_id`, `id` or `_name` at the end.
-const CLIENTS: &[&str] = &[
-    "client",
-    "site",
-    "hospital",
-    "clinic",
-    "centre",
-    "center",
-    "ward",
-    "practice",
-    "branch",
-    "bank",
-    "institution",
-    "lab",
-    "laboratory",
-    "station",
-    "region",
-    "area",
-    "district",
-    "country",
-    "plant",
-    "factory",
-    "store",
-    "shop",
-    "school",
-    "device",
-    "sensor",
-    "machine",
-    "user",
-    "patient",
-    "subject",
-    "participant",
-    "node",
-    "party",
-    "silo",
-];
 
 /// The largest number of distinct whole numbers that are taken for classes.
 const MOST_CLASSES: usize = 20;
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
 const MOST_NAMES: usize = 100;
+
+/// The rows of each person from which on more persons than [`MOST_NAMES`] are taken for clients.
+const MANY_ROWS: usize = 20;
+
+/// With fewer rows of the rarest class, or a smaller share of all, test rows are drawn from each class.
+const FEW_OF_A_CLASS: (usize, f64) = (50, 0.05);
 
 /// The meaning of a table's columns.
 pub struct Choice<'a> {
@@ -80,8 +33,6 @@ pub struct Choice<'a> {
     pub other_clients: Vec<&'a SurveyColumn>,
     /// The other columns, and what becomes of them.
     pub uses: Vec<(&'a SurveyColumn, Use)>,
-    /// What becomes of missing cells; `None` where there are none.
-    pub missing: Option<Missing>,
     /// The number of rows.
     pub rows: usize,
 }
@@ -96,20 +47,17 @@ impl<'a> Choice<'a> {
         if columns.len() < 2 {
             return Err("the table has a single column; it takes one to predict and one to predict it from".into());
         }
-        let client_candidates: Vec<&SurveyColumn> =
-            columns.iter().filter(|column| may_be_client(column, survey.rows)).collect();
-        let by_name = |column: &&SurveyColumn| is_named(column, is_client_name);
         let (target, target_key) = match target {
             Some(key) => (find(columns, key)?, key.to_owned()),
             None => {
-                let target =
-                    guess(columns, survey.rows).ok_or("no column has two values, so there is nothing to predict")?;
+                let target = guess(survey).ok_or("no column has two values, so there is nothing to predict")?;
                 (target, key_of(target, columns.len()))
             }
         };
+        let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
+        let candidates: Vec<&SurveyColumn> = columns.iter().filter(is_candidate).collect();
         // Two columns are the target and its feature; a third one may be the clients.
-        let others = || client_candidates.iter().copied().filter(|column| column.index != target.index);
-        let client = others().find(by_name).filter(|_| columns.len() > 2);
+        let client = client(&candidates, survey.rows).filter(|_| columns.len() > 2);
         let taken = |column: &&SurveyColumn| {
             column.index == target.index || client.is_some_and(|client| client.index == column.index)
         };
@@ -118,21 +66,30 @@ impl<'a> Choice<'a> {
         if !uses.iter().any(|(_, of)| of.is_feature()) {
             return Err(format!("there is nothing to predict {} from: {}", shown(target), reasons(&uses)));
         }
-        let missing = match target.missing {
-            0 => uses.iter().any(|(column, of)| of.is_feature() && column.missing > 0).then_some(Missing::Indicator),
-            _ => Some(Missing::Drop),
-        };
         Ok(Self {
             target,
             target_key,
-            other_targets: columns.iter().filter(|column| !taken(column) && is_discrete(column, survey.rows)).collect(),
+            other_targets: other_targets(&uses),
             task: task_of(target),
             client,
-            other_clients: others().filter(|column| !taken(column)).collect(),
+            other_clients: candidates.into_iter().filter(|column| !taken(column)).collect(),
             uses,
-            missing,
             rows: survey.rows,
         })
+    }
+
+    /// The columns of features with missing cells.
+    pub fn with_missing(&self) -> Vec<&'a SurveyColumn> {
+        let features = self.uses.iter().filter(|(_, of)| of.is_feature()).map(|(column, _)| *column);
+        features.filter(|column| column.missing > 0).collect()
+    }
+
+    /// The class with the fewest rows and their number, where a random share of all rows may have too few of them.
+    pub fn rare_class(&self) -> Option<(&'a String, usize)> {
+        let values = self.target.values.as_ref().filter(|_| self.task == Task::Classification)?;
+        let (class, rows) = values.iter().min_by_key(|(_, rows)| **rows)?;
+        let (least, share) = FEW_OF_A_CLASS;
+        (*rows < least || (*rows as f64) < share * self.target.present() as f64).then_some((class, *rows))
     }
 
     /// The columns of which the same becomes.
@@ -190,7 +147,8 @@ pub fn shown(column: &SurveyColumn) -> String {
 fn reasons(uses: &[(&SurveyColumn, Use)]) -> String {
     let reason = |(column, of): &(&SurveyColumn, Use)| match of {
         Use::Nothing(reason) => format!("{}: {reason}", shown(column)),
-        _ => format!("{}: each row has another cell", shown(column)),
+        _ if are_all_different(column) => format!("{}: each row has another cell", shown(column)),
+        _ => format!("{}: it is an id by its name", shown(column)),
     };
     uses.iter().take(12).map(reason).collect::<Vec<_>>().join("; ")
 }
@@ -221,31 +179,51 @@ fn find<'a>(columns: &'a [SurveyColumn], key: &str) -> Result<&'a SurveyColumn, 
 }
 
 /// The column that is probably to be predicted: by its name, else the last one that can be, else the first.
-fn guess(columns: &[SurveyColumn], rows: usize) -> Option<&SurveyColumn> {
-    let can =
-        |column: &&SurveyColumn| is_discrete(column, rows) || (column.is_numeric() && column.distinct() != Some(1));
-    let is_client = |column: &&SurveyColumn| is_named(column, is_client_name);
-    let named = columns.iter().find(|column| can(column) && is_named(column, |name| TARGETS.contains(&name)));
+fn guess(survey: &Survey) -> Option<&SurveyColumn> {
+    let columns = &survey.columns;
+    let can = |column: &&SurveyColumn| {
+        is_discrete(column) || (column.are_all(column.numbers) && column.distinct() != Some(1))
+    };
+    let named = columns.iter().filter(can).filter_map(|column| Some((names::target_rank(column)?, column)));
+    let is_other = |column: &&SurveyColumn| names::is_client(column) || Use::of(column, survey) == Use::Id;
+    let mostly_there = |column: &&SurveyColumn| 2 * column.present() >= column.cells;
     named
-        .or_else(|| columns.last().filter(|column| can(column) && !is_client(column)))
-        .or_else(|| columns.iter().find(|column| is_discrete(column, rows) && !is_client(column)))
+        .min_by_key(|(rank, _)| *rank)
+        .map(|(_, column)| column)
+        .or_else(|| columns.last().filter(|column| can(column) && mostly_there(column) && !is_other(column)))
+        .or_else(|| columns.iter().find(|column| is_discrete(column) && column.missing == 0 && !is_other(column)))
         .or_else(|| columns.iter().find(can))
 }
 
-/// Whether the cells are few distinct texts or whole numbers, none missing: the classes of a classification.
-fn is_discrete(column: &SurveyColumn, rows: usize) -> bool {
-    let most = if column.is_numeric() { MOST_CLASSES } else { MOST_NAMES };
-    let is_whole = !column.is_numeric() || column.whole;
-    is_whole
-        && column.missing == 0
-        && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < rows)
+/// The columns that could be predicted as well.
+fn other_targets<'a>(uses: &[(&'a SurveyColumn, Use)]) -> Vec<&'a SurveyColumn> {
+    let others = uses.iter().filter(|(column, of)| *of != Use::Id && is_discrete(column));
+    others.map(|(column, _)| *column).collect()
+}
+
+/// Whether the cells that are not missing are few distinct texts or whole numbers: the classes of a classification.
+fn is_discrete(column: &SurveyColumn) -> bool {
+    let is_numeric = column.are_all(column.numbers);
+    let most = if is_numeric { MOST_CLASSES } else { MOST_NAMES };
+    (!is_numeric || column.whole)
+        && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < column.present())
 }
 
 /// Whether the cells may be names of clients: two or more, each with two rows on average.
 fn may_be_client(column: &SurveyColumn, rows: usize) -> bool {
     let is_name = !column.is_numeric() && column.distinct().is_some_and(|count| count <= MOST_NAMES);
-    let is_candidate = is_name || is_named(column, is_client_name);
+    let is_candidate = is_name || names::is_client(column);
     is_candidate && column.missing == 0 && column.distinct().is_some_and(|count| count >= 2 && 2 * count <= rows)
+}
+
+/// The column of the clients among the candidates: that of a place by its name, else that of persons who are few or have
+/// many rows each.
+fn client<'a>(candidates: &[&'a SurveyColumn], rows: usize) -> Option<&'a SurveyColumn> {
+    let named = || candidates.iter().copied().filter(|column| names::is_client(column));
+    let are_clients = |column: &&SurveyColumn| {
+        column.distinct().is_some_and(|count| count <= MOST_NAMES || MANY_ROWS * count <= rows)
+    };
+    named().find(|column| !names::is_person(column)).or_else(|| named().find(are_clients))
 }
 
 fn task_of(target: &SurveyColumn) -> Task {
@@ -255,15 +233,4 @@ fn task_of(target: &SurveyColumn) -> Task {
         true => Task::Regression,
         false => Task::Classification,
     }
-}
-
-/// Whether the name of a column, in lower case and with `_` for spaces, is such a name.
-pub fn is_named(column: &SurveyColumn, is: impl Fn(&str) -> bool) -> bool {
-    column.name.as_ref().is_some_and(|name| is(&name.to_lowercase().replace([' ', '-'], "_")))
-}
-
-/// Whether columns of natural clients have this name.
-pub fn is_client_name(name: &str) -> bool {
-    let stem = name.strip_suffix("_id").or_else(|| name.strip_suffix("_name")).or_else(|| name.strip_suffix("id"));
-    [Some(name), stem].into_iter().flatten().any(|name| CLIENTS.contains(&name))
 }

@@ -30,17 +30,17 @@ struct Line {
     found: String,
 }
 
-/// The text of the config.
+/// The text of the config for the table at a path, with the name of the run.
 ///
 /// # Errors
 /// [`CliError::Failed`] where a key is not in the schema, which no table causes.
-pub fn text(path: &str, survey: &Survey, choice: &Choice<'_>) -> Result<String, CliError> {
+pub fn text((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Result<String, CliError> {
     let mut text = String::new();
     comment(&mut text, &format!("{}: {}.", one_line(path), choice.summary()));
     comment(&mut text, "All keys are in docs/configuration.md; those that are not here have their defaults.");
     columns(&mut text, survey, choice);
     let mut section = None;
-    for line in lines(path, survey, choice) {
+    for line in lines((path, name), survey, choice) {
         if section != Some(line.section) {
             section = Some(line.section);
             text.push('\n');
@@ -67,15 +67,13 @@ pub fn text(path: &str, survey: &Survey, choice: &Choice<'_>) -> Result<String, 
 }
 
 /// All keys that a table can speak for, in the order of the file.
-fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
+fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     let text = |text: &str| Value::String(text.to_owned());
     let line = |section, kind, key, value, found: String| Line { section, kind, key, value, found };
     let data = |key, value, found: String| line("data", "csv", key, value, found);
-    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let name: String = name.split('.').find(|part| !part.is_empty()).unwrap_or("own-data").to_owned();
     let clients = clients(choice);
     let mut lines = vec![
-        line("", "", "name", text(&run_name(&name)), String::new()),
+        line("", "", "name", text(name), String::new()),
         line(
             "",
             "",
@@ -105,6 +103,11 @@ fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     let of_cells = cells::lines(survey, choice);
     lines.extend(of_cells.into_iter().map(|(key, value, found)| data(key, value, found)));
     lines.push(data("test_fraction", Value::Float(0.2), String::new()));
+    if let Some((class, rows)) = choice.rare_class() {
+        let found =
+            format!("Of {} rows, {rows} have the rarest class, `{}`.", choice.target.present(), one_line(class));
+        lines.push(data("split", text("by-class"), found));
+    }
     match choice.client {
         Some(client) => {
             let found = format!("Clients are the {clients} values of {}.", shown(client));
@@ -122,8 +125,11 @@ fn lines(path: &str, survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     lines
 }
 
-/// A name that a run's directory can have.
-fn run_name(stem: &str) -> String {
+/// The name of the run whose config, or whose table, has this path: the file's name up to its first dot, as far as a
+/// run's directory can have it.
+pub fn run_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("own-data");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
     stem.chars().map(plain).take(60).collect()
 }
@@ -152,7 +158,14 @@ fn delimiter(delimiter: u8) -> String {
 fn about_target(choice: &Choice<'_>) -> String {
     let target = shown(choice.target);
     match (choice.task, &choice.target.values) {
-        (Task::Classification, Some(values)) => format!("{target} has {}.", listed(values.iter())),
+        (Task::Classification, Some(values)) => {
+            let may_be_count = choice.target.are_all(choice.target.numbers) && values.len() > 2;
+            let count = match may_be_count {
+                true => " If it is a count or a score, \"regression\" takes it as a number.",
+                false => "",
+            };
+            format!("{target} has {}.{count}", listed(values.iter()))
+        }
         (Task::Classification, None) => format!("{target} has more than a thousand distinct texts."),
         (Task::Regression, _) => format!("{target} holds numbers."),
     }

@@ -3,6 +3,7 @@
 mod cells;
 mod choice;
 mod config;
+mod names;
 mod uses;
 
 use std::path::Path;
@@ -27,9 +28,11 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let path = table.to_str().ok_or_else(|| {
         CliError::Usage(format!("`{}` is not UTF-8, as a config must be; rename the file", table.display()))
     })?;
-    let text = config::text(path, &found, &choice)?;
+    let to_screen = out == Path::new("-");
+    let name = config::run_name(if to_screen { table } else { out });
+    let text = config::text((path, &name), &found, &choice)?;
     output::write(out, &text, *force)?;
-    match out == Path::new("-") {
+    match to_screen {
         true => Ok(()),
         false => print_text(&said(out, &choice)),
     }

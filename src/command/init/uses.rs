@@ -1,30 +1,11 @@
 //! What becomes of a column that is neither target nor client: a feature of some kind, an id, or nothing.
 
-use super::choice::{is_client_name, is_named};
+use super::names;
 use crate::datasets::columns::MOST_CATEGORIES;
 use crate::datasets::{Survey, SurveyColumn};
 
 /// The number of texts of a column about which nobody wonders.
 const FEW: usize = 20;
-
-/// Names that columns of ids have, in lower case; so have those that end in `_id` or `Id`, and those of clients.
-const IDS: &[&str] = &[
-    "",
-    "id",
-    "ids",
-    "index",
-    "idx",
-    "key",
-    "uuid",
-    "guid",
-    "nr",
-    "no",
-    "number",
-    "row",
-    "record",
-    "case",
-    "unnamed:_0",
-];
 
 /// What becomes of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +30,7 @@ impl Use {
         match () {
             () if column.present() == 0 => Self::Nothing("all its cells are missing".into()),
             () if column.are_all(column.numbers) && is_numbered(column) => Self::Id,
+            () if is_repeated_id(column) => Self::Id,
             () if column.are_all(column.numbers) => Self::Number,
             () if column.are_all(column.booleans) => Self::Boolean,
             () if column.are_all(column.dates) => Self::Date,
@@ -62,21 +44,25 @@ impl Use {
     }
 }
 
-/// Whether whole numbers have the name of ids and are all different.
+/// Whether whole numbers are all different and have the name of ids, or count the rows and have no name.
 fn is_numbered(column: &SurveyColumn) -> bool {
-    column.whole && column.missing == 0 && is_named_as_id(column) && are_all_different(column)
+    let is_id = names::is_id(column) || (column.counts_up && names::is_not_named(column));
+    column.whole && column.missing == 0 && are_all_different(column) && is_id
 }
 
-/// Whether columns of ids have such a name.
-fn is_named_as_id(column: &SurveyColumn) -> bool {
-    let is_id = |name: &str| IDS.contains(&name) || name.ends_with("_id") || is_client_name(name);
-    // As in `PassengerId`.
-    let ends_in_id = column.name.as_ref().is_some_and(|name| name.ends_with("Id") || name.ends_with("ID"));
-    ends_in_id || is_named(column, is_id)
+/// Whether the cells are ids by their name that several rows have, such as those of a patient with several visits.
+fn is_repeated_id(column: &SurveyColumn) -> bool {
+    let is_number = column.are_all(column.numbers);
+    let are_many = column.distinct().is_none_or(|count| count > FEW);
+    let is_named = match are_many {
+        true => names::says_id(column) || names::is_person(column),
+        false => names::says_id(column) && names::is_person(column),
+    };
+    is_named && (column.whole || !is_number)
 }
 
 /// Whether no cell occurs twice, as far as was counted.
-fn are_all_different(column: &SurveyColumn) -> bool {
+pub fn are_all_different(column: &SurveyColumn) -> bool {
     column.cells > 2 && column.distinct().is_none_or(|count| count == column.cells)
 }
 
@@ -97,7 +83,7 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     // A free text has spaces; more than a thousand texts are not kept.
     let may_be_id = match &column.values {
         Some(values) => !values.keys().any(|text| text.contains(' ')),
-        None => is_named_as_id(column),
+        None => names::is_id(column),
     };
     if column.missing == 0 && are_all_different(column) && may_be_id {
         return Use::Id;
