@@ -240,6 +240,23 @@ Columns of --columns, after the others and in the order given:
   epistemic_sd        and the part that is disagreement of the particles
   outside             the features that lie far outside those of the training rows, separated by `|`
 
+/// How the cells of a file of new rows are written, where not as in the run's table.
+#[derive(Debug, Default, ClapArgs)]
+pub struct WrittenArgs {
+    /// The separator of the cells of --input, such as `;` or `tab` [default: the run's `data.delimiter`]
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<String>,
+
+    /// The decimal mark of the numbers of --input, `.` or `,` [default: the run's `data.decimal`]
+    #[arg(long, value_name = "MARK")]
+    pub decimal: Option<String>,
+
+    /// How the dates of --input are written, such as DD.MM.YYYY [default: the run's `data.date_format`]
+    #[arg(long, value_name = "FORMAT")]
+    pub date_format: Option<String>,
+}
+
+
 Examples:
   fedstein predict runs/a --input new.csv
   fedstein predict runs/a --input new.csv --columns entropy,mutual_information,outside
@@ -286,6 +303,9 @@ pub struct PredictArgs {
     /// Form of the predictions: a table, or a JSON object a line, with the probabilities by the names of the classes
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub format: Format,
+
+    #[command(flatten)]
+    pub written: WrittenArgs,
 
     /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
@@ -382,6 +402,9 @@ pub struct EvaluateArgs {
     /// Level of the prediction sets whose coverage is counted [default: the run's `calibration.level`]
     #[arg(long, value_name = "L", value_parser = level)]
     pub level: Option<f64>,
+
+    #[command(flatten)]
+    pub written: WrittenArgs,
 
     /// Backend to use instead of the run's
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]

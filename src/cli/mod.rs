@@ -23,7 +23,7 @@ use crate::reproduce::Scale;
 
 use args::{
     Args, BenchArgs, Command, DataAction, DataDir, EvaluateArgs, InitArgs, Pace, PredictArgs, ReportArgs,
-    ReproduceArgs, RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs,
+    ReproduceArgs, RunsArgs, SiteAction, SiteArgs, SiteCheckArgs, StudyArgs, TrainArgs, WrittenArgs,
 };
 
 use load::load;
@@ -201,8 +201,21 @@ pub struct Predict {
     pub columns: Vec<MoreColumn>,
     /// The form of the predictions.
     pub format: Format,
+    /// How the cells of the file are written.
+    pub written: Written,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
+}
+
+/// How the cells of a file of new rows are written; `None` where as in the run's table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The separator of cells.
+    pub delimiter: Option<String>,
+    /// The decimal mark.
+    pub decimal: Option<String>,
+    /// The format of dates.
+    pub date_format: Option<String>,
 }
 
 /// A run to score on other rows.
@@ -228,6 +241,8 @@ pub struct Evaluate {
     pub title: Option<String>,
     /// The level of the prediction sets; `None` for the run's.
     pub level: Option<f64>,
+    /// How the cells of the file are written.
+    pub written: Written,
     /// The backend; `None` for the run's.
     pub backend: Option<String>,
 }
@@ -418,6 +433,7 @@ impl Invocation {
             Command::Report(typed) => Self::Report(report(typed)),
             Command::Predict(args) => {
                 let PredictArgs { run, input, out, force, client, level, raw, columns, format, backend, .. } = args;
+                let written = written(args.written);
                 let data_dir = data_dir(DataDir { path: args.data_dir });
                 Self::Predict(Predict {
                     run,
@@ -430,13 +446,28 @@ impl Invocation {
                     raw,
                     columns,
                     format,
+                    written,
                     backend,
                 })
             }
             Command::Evaluate(args) => {
                 let EvaluateArgs { run, input, target, by, client, out, force, title, level, backend, .. } = args;
+                let written = written(args.written);
                 let data_dir = data_dir(DataDir { path: args.data_dir });
-                Self::Evaluate(Evaluate { run, input, target, by, client, data_dir, out, force, title, level, backend })
+                Self::Evaluate(Evaluate {
+                    run,
+                    input,
+                    target,
+                    by,
+                    client,
+                    data_dir,
+                    out,
+                    force,
+                    title,
+                    level,
+                    written,
+                    backend,
+                })
             }
             Command::Runs(RunsArgs { dir, diff, json, csv }) => {
                 let listing = match (json, csv) {
@@ -483,6 +514,10 @@ impl Invocation {
             Command::Man(typed) => Self::Print(pages::manual(&typed.of)?),
         })
     }
+}
+
+fn written(WrittenArgs { delimiter, decimal, date_format }: WrittenArgs) -> Written {
+    Written { delimiter, decimal, date_format }
 }
 
 fn init(InitArgs { table, target, out, force }: InitArgs) -> Init {

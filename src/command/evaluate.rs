@@ -51,7 +51,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
     let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
     let target = Target::of(&config, typed.target.as_deref())?;
-    let (rows, about) = read(&run, &config, &typed, &target)?;
+    let (rows, about) = read(&run, &new_rows::config_of_rows(&config, &typed.written)?, &typed, &target)?;
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
     let evaluated = dispatch(&backend, job)??;
 

@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use toml::Value;
+
+use crate::cli::{CliError, Written};
 use crate::datasets::{AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, delimiter, read_new_rows};
 use crate::error::RunError;
 use crate::experiment::Config;
+use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 
 /// Columns besides the features.
@@ -36,4 +40,30 @@ pub(super) fn read(run: &Finished, config: &Config, input: &Path, besides: Besid
     let options =
         NewRowsOptions { delimiter: delimiter(&mark)?, reading: &reading, ignore: &ignore, beside: &ids, asked };
     Ok(read_new_rows(input, &run.card, &options)?)
+}
+
+/// The run's configuration, with the cells of its table written as those of a file of new rows.
+///
+/// # Errors
+/// The run was not trained on a table, or a value is not one of its key.
+pub(super) fn config_of_rows(config: &Config, written: &Written) -> Result<Config, CliError> {
+    let Written { delimiter, decimal, date_format } = written;
+    let mut config = config.clone();
+    for (option, key, value) in [
+        ("--delimiter", "delimiter", delimiter),
+        ("--decimal", "decimal", decimal),
+        ("--date-format", "date_format", date_format),
+    ] {
+        let Some(value) = value else { continue };
+        let kind = config.data_kind().to_owned();
+        let known = schema().section("data").and_then(|section| section.key(&kind, key)).ok_or_else(|| {
+            CliError::Usage(format!(
+                "{option}: the run's data are `{kind}`, whose new rows are plain numbers with commas between them"
+            ))
+        })?;
+        let checked = known.accepts.check(&Value::String(value.clone()));
+        let checked = checked.map_err(|valid| CliError::Usage(format!("{option} {value:?}: it must be {valid}")))?;
+        config.data.insert(key.to_owned(), checked);
+    }
+    Ok(config)
 }

@@ -41,7 +41,8 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
         return Err(no_range(&run));
     }
-    let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, range };
+    let of_rows = new_rows::config_of_rows(&config, &typed.written)?;
+    let job = Job { run: &run, config: &config, of_rows: &of_rows, typed: &typed, recalibrated: &recalibrated, range };
     let (text, notes) = dispatch(&backend, job)??;
     for note in recalibrated.notes(typed.raw).iter().chain(&notes) {
         crate::cli::print_note(note);
@@ -89,6 +90,8 @@ fn same_file(a: &Path, b: &Path) -> bool {
 struct Job<'a> {
     run: &'a Finished,
     config: &'a Config,
+    /// The configuration by which the new rows are read.
+    of_rows: &'a Config,
     typed: &'a Predict,
     recalibrated: &'a Recalibrated,
     /// The usual features, where the run knows them.
@@ -100,8 +103,8 @@ impl OnBackend for Job<'_> {
     type Output = Result<(String, Vec<String>), RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        let Self { run, config, typed, recalibrated, range } = self;
-        let NewRows { features, beside, mut notes, .. } = new_rows::read(run, config, &typed.input, Besides::Ids)?;
+        let Self { run, config, of_rows, typed, recalibrated, range } = self;
+        let NewRows { features, beside, mut notes, .. } = new_rows::read(run, of_rows, &typed.input, Besides::Ids)?;
         let rows = features.nrows();
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
         notes.extend(range.as_ref().and_then(|range| range.note(&outside)));

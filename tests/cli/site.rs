@@ -165,7 +165,10 @@ fn too_few_rows_give_no_sums_and_a_column_of_constants_is_told_by_its_value() {
     let rows: String = (0..10).map(|row| format!("{},4.5,{}\n", ph(row), TREES[row % 2])).collect();
     let printed = sites.site("flat", 0, &format!("ph,flow,tree\n{rows}"), "").prints("sites/flat.toml");
     assert!(printed.contains("Column `flow`: 45, 4.5 in every row\n"), "{printed}");
-    assert!(printed.contains("Column `flow` holds 4.5 in every training row that has a value; this value is told"), "{printed}");
+    assert!(
+        printed.contains("Column `flow` holds 4.5 in every training row that has a value; this value is told"),
+        "{printed}"
+    );
 }
 
 #[test]

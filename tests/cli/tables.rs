@@ -68,6 +68,14 @@ fn a_table_with_everything_trains_reports_and_predicts_with_its_ids() {
     );
     assert!(unknown.ends_with("whose features are all 0: 1 in column `ward`"), "{unknown}");
 
+    // The same rows as another hospital writes them.
+    let other = "smokes,dose,patient,admitted,ward\nno,1.5,P-9;1,02/05/2024,west\nYES,,P-902,03/01/2024,?\n\
+                 no,2,P-903,02/29/2024,cellar\n";
+    let line = "predict run --input other.csv --delimiter , --decimal . --date-format MM/DD/YYYY";
+    assert_eq!(cells(&place.write("other.csv", other).works(line).stdout), table);
+    place.refuses("predict run --input other.csv --decimal !", &["--decimal \"!\": it must be one of `.`, `,`"]);
+    place.refuses("predict run --input other.csv --delimiter ab", &["--delimiter \"ab\"", "one ASCII character"]);
+
     // The run repeats from its own config to the bit.
     place.works("train run/config.toml --quiet --out again");
     assert!(place.bytes("run/particles.safetensors") == place.bytes("again/particles.safetensors"));
