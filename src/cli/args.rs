@@ -230,16 +230,6 @@ pub struct RunsArgs {
     pub csv: bool,
 }
 
-/// Predict the rows of a CSV file with a trained run.
-#[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-Columns of --columns, after the others and in the order given:
-  entropy             of the given probabilities, in nats
-  mutual_information  what the particles disagree on, in nats (epistemic uncertainty); of a classification, at T = 1
-  aleatoric_sd        of a regression: the part of the standard deviation that is noise in the data
-  epistemic_sd        and the part that is disagreement of the particles
-  outside             the features that lie far outside those of the training rows, separated by `|`
-
 /// How the cells of a file of new rows are written, where not as in the run's table.
 #[derive(Debug, Default, ClapArgs)]
 pub struct WrittenArgs {
@@ -256,6 +246,15 @@ pub struct WrittenArgs {
     pub date_format: Option<String>,
 }
 
+/// Predict the rows of a CSV file with a trained run.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Columns of --columns, after the others and in the order given:
+  entropy             of the given probabilities, in nats
+  mutual_information  what the particles disagree on, in nats (epistemic uncertainty); of a classification, at T = 1
+  aleatoric_sd        of a regression: the part of the standard deviation that is noise in the data
+  epistemic_sd        and the part that is disagreement of the particles
+  outside             the features that lie far outside those of the training rows, separated by `|`
 
 Examples:
   fedstein predict runs/a --input new.csv
