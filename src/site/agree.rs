@@ -81,7 +81,7 @@ pub enum Disagreement {
         name: String,
     },
     /// No site has one of the indices 0 to K − 1.
-    #[error("no site is client {missing}: {sites} sites must have the indices 0 to {}", sites - 1)]
+    #[error("no site is client {missing}: {}", indices_of(*sites))]
     MissingIndex {
         /// The smallest index that is missing.
         missing: usize,
@@ -203,6 +203,14 @@ pub enum Disagreement {
         /// The class.
         class: String,
     },
+}
+
+/// The indices that so many sites have.
+fn indices_of(sites: usize) -> String {
+    match sites {
+        1 => "a single site must have the index 0".into(),
+        _ => format!("{sites} sites must have the indices 0 to {}", sites - 1),
+    }
 }
 
 /// What sites agree on, given in any order.
@@ -508,6 +516,7 @@ mod tests {
             message(&[two(0, &["a", "b"]), two(2, &["a", "b"])]),
             "no site is client 1: 2 sites must have the indices 0 to 1"
         );
+        assert_eq!(message(&[two(2, &["a", "b"])]), "no site is client 0: a single site must have the index 0");
         let named = Description { name: "site-0".into(), ..two(1, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), named]),
