@@ -65,6 +65,6 @@ fn a_run_with_rows_of_its_own_is_listed_with_their_name() {
     let mut artifacts = Artifacts::new(place.path("run"), false, resolved);
     run::<Flex>(&Experiment::new(config, "data").with_data(data), &Quiet, Some(&mut artifacts)).unwrap();
     drop(artifacts);
-    let printed = place.works("runs").stdout;
+    let printed = place.works("runs run").stdout;
     assert!(printed.contains("  hospitals  ") && !printed.contains("digits"), "{printed}");
 }
