@@ -226,8 +226,8 @@ fn what_is_no_table_is_refused() {
 /// Admissions of patients, each three times; lab values and outcomes are missing in some.
 fn admissions(rows: usize) -> String {
     let row = |i: usize| {
-        let lactate = if i % 4 == 0 { String::new() } else { format!("{}.5", i * 7 % 13) };
-        let outcome = if i % 10 == 7 { "" } else { ["no", "yes"][usize::from(i % 5 == 0)] };
+        let lactate = if i.is_multiple_of(4) { String::new() } else { format!("{}.5", i * 7 % 13) };
+        let outcome = if i % 10 == 7 { "" } else { ["no", "yes"][usize::from(i.is_multiple_of(5))] };
         format!("P{:03},{},{},{lactate},{outcome}\n", i / 3, ["Ulm", "Bonn", "Kiel"][i % 3], ["f", "m"][i / 2 % 2])
     };
     format!("patient_id,hospital,sex,lactate,complication\n{}", (0..rows).map(row).collect::<String>())
