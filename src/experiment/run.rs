@@ -92,8 +92,7 @@ impl<A: Algorithm> Experiment<A> {
     }
 
     /// The same experiment with rows in place of `[data]`; `[partition]` assigns them to clients. The run's
-    /// `config.toml` cannot describe such rows: `fedstein predict` and `--resume` need a program that provides them
-    /// again.
+    /// `config.toml` cannot describe such rows: `Artifacts::resume` needs a program that provides them again.
     #[must_use]
     pub fn with_data(self, data: TrainTest) -> Self {
         Self { data: Some(data), ..self }
