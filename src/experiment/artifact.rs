@@ -187,6 +187,7 @@ impl Artifacts {
             }
             return Ok(());
         }
+        self.resolved.table.insert("backend".into(), config.backend.clone().into());
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.must_be_of(&digests, own_model.as_deref(), config.rounds)?;
         }

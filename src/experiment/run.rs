@@ -62,27 +62,18 @@ impl Experiment {
 }
 
 impl<A: Algorithm> Experiment<A> {
-    /// Checks that the config is that of what the program brings and runs on.
+    /// Checks that the config is that of what the program brings.
     ///
     /// # Errors
-    /// The backend or the kind of the algorithm is another one, the rows do not fit together, or keys conflict.
-    fn check<B: Backend>(&self, algorithm: &impl Algorithm) -> Result<(), RunError> {
+    /// The kind of the algorithm is another one, the rows do not fit together, or keys conflict.
+    fn check(&self, algorithm: &impl Algorithm) -> Result<(), RunError> {
         let Self { config, model, data, .. } = self;
-        let refuse = |problem: String| Err(RunError::Config(problem));
-        if config.backend != B::NAME {
-            return refuse(format!(
-                "`backend` is \"{}\", and this program runs on \"{}\"; set the key to it, or choose the backend by the key \
-                 (`backend::dispatch`)",
-                config.backend,
-                B::NAME
-            ));
-        }
         let (named, kind) = (config.algorithm.name(), algorithm.kind().name);
         if self.algorithm.is_some() && named != kind {
-            return refuse(format!(
+            return Err(RunError::Config(format!(
                 "`algorithm.kind` is \"{named}\", and the algorithm of Experiment::with_algorithm is \"{kind}\"; set the key to \
                  it, and load the config with `ConfigLoader::with_algorithm`"
-            ));
+            )));
         }
         data.as_ref().map_or(Ok(()), TrainTest::check)?;
         let own = Own { data: data.as_ref().map(|data| DataProperties::of(&data.train)), model: model.is_some() };
@@ -101,8 +92,7 @@ impl<A: Algorithm> Experiment<A> {
     }
 
     /// The same experiment with rows in place of `[data]`; `[partition]` assigns them to clients. The run's
-    /// `config.toml` cannot describe such rows: `fedstein predict` and `--resume` need a program that provides them
-    /// again.
+    /// `config.toml` cannot describe such rows: `Artifacts::resume` needs a program that provides them again.
     #[must_use]
     pub fn with_data(self, data: TrainTest) -> Self {
         Self { data: Some(data), ..self }
@@ -116,7 +106,7 @@ impl<A: Algorithm> Experiment<A> {
     }
 }
 
-/// Runs an experiment on backend B. Files go to `artifacts`, if given, as soon as their content exists.
+/// Runs an experiment on backend B, which the run's files name in the place of the config's `backend`. Files go to `artifacts`, if given, as soon as their content exists.
 ///
 /// # Errors
 /// Data or configuration are invalid, which is found before the first round and before a file is written; a round
@@ -138,10 +128,11 @@ fn run_with<B: Backend>(
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
 ) -> Result<Outcome<B>, RunError> {
-    let config = &experiment.config;
+    // The type parameter chooses the backend, whatever the key says.
+    let config = &Config { backend: B::NAME.to_owned(), ..experiment.config.clone() };
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
-    experiment.check::<B>(algorithm)?;
+    experiment.check(algorithm)?;
 
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =

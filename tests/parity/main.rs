@@ -347,7 +347,6 @@ fn experiment(algorithm: &str, optimizer: &str, rounds: usize) -> Experiment {
 
 fn outcome<B: Backend>(mut experiment: Experiment, precision: Precision) -> Outcome<B> {
     experiment.config.precision = precision;
-    experiment.config.backend = B::NAME.to_owned();
     run::<B>(&experiment, &Quiet, None).unwrap()
 }
 

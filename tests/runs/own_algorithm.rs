@@ -6,7 +6,7 @@ use fedstein::backend::{Backend, Flex};
 use fedstein::checkpoint::State;
 use fedstein::error::RunError;
 use fedstein::experiment::schema::Kind;
-use fedstein::experiment::{Config, ConfigLoader, Experiment, Observer, Overrides, Quiet, Source, run};
+use fedstein::experiment::{Artifacts, Config, ConfigLoader, Experiment, Observer, Overrides, Quiet, Source, run};
 use fedstein::particles::Particles;
 use fedstein::protocol::{Halves, Message, Reply, ServerHalf, Setup};
 use serde::Deserialize;
@@ -115,10 +115,13 @@ fn an_algorithm_of_another_kind_than_the_config_says_is_refused() {
 }
 
 #[test]
-fn another_backend_than_the_config_says_is_refused() {
-    let mut experiment = experiment(1);
-    experiment.config.backend = "ndarray".into();
-    let error = run::<Flex>(&experiment, &Quiet, None).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    assert!(error.to_string().contains("`backend` is \"ndarray\", and this program runs on \"flex\""), "{error}");
+fn the_files_of_a_run_name_the_backend_of_its_type_parameter() {
+    let text =
+        "backend = \"ndarray\"\nrounds = 1\n[data]\ntrain_limit = 60\n[algorithm]\nkind = \"fedavg\"\nlocal_steps = 1";
+    let (config, resolved) = Config::load(Source { name: "own", text }, &Overrides::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut artifacts = Artifacts::new(dir.path().join("run"), false, resolved);
+    run::<Flex>(&Experiment::new(config, "data"), &Quiet, Some(&mut artifacts)).unwrap();
+    let written = std::fs::read_to_string(dir.path().join("run/config.toml")).unwrap();
+    assert!(written.contains("backend = \"flex\""), "{written}");
 }
