@@ -344,8 +344,8 @@ fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
 /// The run's nonce in the newest checkpoint of a directory.
 fn nonce(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
-    let conduct = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/conduct-")).max();
-    let state = codec::decode(&fs::read(conduct.unwrap()).unwrap()).unwrap();
+    let saved = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/reliability-")).max();
+    let state = codec::decode(&fs::read(saved.unwrap()).unwrap()).unwrap();
     ClientReliability::from_state(&state).unwrap().nonce
 }
 

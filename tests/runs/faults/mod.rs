@@ -230,12 +230,12 @@ fn a_straggler_counts_only_before_the_deadline() {
 #[test]
 fn the_states_of_the_server_and_the_injector_are_saved_and_restored() {
     let log = works(&all(4, "[faults]\nkinds = [\"nan\"]\n[federation]\nrobust = \"norm-clip\""));
-    let conduct = &log.rounds[3].policy.save();
-    let text = serde_json::to_string(conduct).unwrap();
+    let saved = &log.rounds[3].policy.save();
+    let text = serde_json::to_string(saved).unwrap();
     let mut policy = FaultPolicy::default();
     policy.restore(serde_json::from_str::<ClientReliability>(&text).unwrap());
     assert_eq!(serde_json::to_string(&policy.save()).unwrap(), text);
-    assert_ne!(conduct, &ClientReliability::default());
+    assert_ne!(saved, &ClientReliability::default());
 }
 
 #[test]
