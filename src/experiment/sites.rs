@@ -14,10 +14,10 @@ use crate::datasets::columns::Columns;
 use crate::datasets::format::csv::places;
 use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Recalibration, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
-use crate::federation::class_prior::ClassPrior;
 use crate::models::Task;
 use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
+use crate::site::class_prior::ClassPrior;
 use crate::site::{
     Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
     unlike,

@@ -20,5 +20,3 @@ mod saved;
 pub mod server;
 pub mod validate;
 mod visit;
-
-pub use crate::site::class_prior;
