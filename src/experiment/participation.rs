@@ -47,11 +47,10 @@ impl Participation {
 
     /// The state for a checkpoint.
     pub fn save(&self) -> State {
-        let counts = |counts: &[usize]| counts.to_vec();
         State::default()
-            .with_counts("selected", counts(&self.selected))
-            .with_counts("used", counts(&self.used))
-            .with_counts("left_out", counts(&self.left_out))
+            .with_counts("selected", self.selected.iter().copied())
+            .with_counts("used", self.used.iter().copied())
+            .with_counts("left_out", self.left_out.iter().copied())
     }
 
     /// Takes over the counts of a checkpoint.

@@ -18,8 +18,7 @@ const LISTED: usize = 5;
 /// The configuration is invalid.
 pub(super) fn note(config: &Config, evaluated: &Targets) -> Result<Option<String>, ConfigError> {
     let Targets::Classes { labels, names } = evaluated else { return Ok(None) };
-    let mut counts = vec![0_usize; names.len()];
-    labels.iter().for_each(|label| counts[*label] += 1);
+    let counts = evaluated.counts(0..labels.len());
     let few: Vec<(&String, &usize)> = names.iter().zip(&counts).filter(|(_, count)| **count < FEW).collect();
     let class = |(name, count): &(&String, &usize)| format!("`{}` ({count})", quoted(name));
     let listed: Vec<String> = few.iter().take(LISTED).map(class).collect();

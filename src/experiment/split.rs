@@ -92,7 +92,9 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
     table.remove("partition");
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let keys = [("kind", "sites"), ("task", task), ("normalise", "none")];
-    let data = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), Value::from(value))));
+    let mut data = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), Value::from(value))));
+    // It decides the order of the classes.
+    data.extend(config.data.get("positive").map(|positive| ("positive".to_owned(), positive.clone())));
     table.insert("data".into(), Value::Table(data));
     Ok(format!("# The server of a federation: fedstein train {RUN} --sites 0/{SITE},1/{SITE},...\n{table}"))
 }

@@ -39,7 +39,7 @@ pub enum Robust {
 const ENOUGH: usize = 3;
 /// The number of lengths that are kept for each array.
 const REMEMBERED: usize = 50;
-/// The number of arrays whose lengths are kept. Their names are the clients' own, and methods have ten at most.
+/// The number of arrays whose lengths are kept. Their names are the clients' own; a method has a few.
 const MOST_ARRAYS: usize = 64;
 
 /// The lengths of the latest accepted changes after clipping, by array. They are stored as bits, which every file

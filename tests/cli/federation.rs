@@ -212,6 +212,22 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     );
 }
 
+#[test]
+fn the_sites_of_a_table_with_a_positive_class_train_to_its_bits() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)]);
+    place.write("table.csv", "x,y,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=outcome --set data.positive=alive \
+                --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
+    place.works(&format!("train --quiet {keys} --out runs/here"));
+    assert_eq!(place.json("runs/here/model.json")["classes"], serde_json::json!(["dead", "alive"]));
+    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    place.works(&format!("{command} --quiet --out runs/sites"));
+    assert_eq!(place.json("runs/sites/model.json")["classes"], serde_json::json!(["dead", "alive"]));
+    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
+}
+
 /// The directories of the results that the sites of a place keep, in the order of the sites.
 fn results(place: &Place, sites: &[&str]) -> Vec<String> {
     let of = |site: &&str| {

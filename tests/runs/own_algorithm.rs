@@ -84,6 +84,15 @@ fn experiment(rounds: usize) -> Experiment<Counting> {
 }
 
 #[test]
+fn nothing_is_said_of_the_kernel_and_the_steps_of_an_own_algorithm() {
+    let text = text("counting", 1) + "\nkernel.bandwidth = 0.7\noptimizer.lr = 0.3\nfederation.robust_clip = 2.0";
+    let loader = ConfigLoader::default().with_algorithm(KIND);
+    let (_, resolved) = loader.load(Source { name: "own", text: &text }, &Overrides::default()).unwrap();
+    let [note] = &resolved.notes[..] else { panic!("{:?}", resolved.notes) };
+    assert!(note.starts_with("`federation.robust_clip` has no effect"), "{note}");
+}
+
+#[test]
 fn the_columns_of_an_own_algorithm_are_in_every_round_and_none_is_there_twice() {
     let outcome = run::<Flex>(&experiment(2), &Quiet, None).unwrap();
     let counted: Vec<Option<f64>> = outcome.rounds.iter().map(|round| round.metric("counted")).collect();

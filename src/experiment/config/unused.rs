@@ -3,15 +3,14 @@
 use fedstein_schema::list;
 
 use super::{Config, RobustRule};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
-/// Keys, and why they have no effect.
-struct Unused {
-    /// A section with its point, for all its keys, or whole keys.
-    keys: &'static [&'static str],
-    why: String,
-}
+/// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
+const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
+
+/// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
+type Rule = (bool, &'static [&'static str], String);
 
 impl Config {
     /// A sentence for each reason why some of these keys have no effect.
@@ -19,51 +18,64 @@ impl Config {
     /// # Arguments
     /// - `changed`: the keys that do not have their default, as `section.key`.
     pub(super) fn without_effect(&self, changed: &[String]) -> Vec<String> {
-        let sentence = |Unused { keys, why }: Unused| {
-            let is_unused =
+        let sentence = |(_, keys, why): Rule| {
+            let is_one =
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
-            let unused: Vec<&str> = changed.iter().map(String::as_str).filter(is_unused).collect();
+            let unused: Vec<&str> = changed.iter().map(String::as_str).filter(is_one).collect();
             let verb = if unused.len() == 1 { "has" } else { "have" };
             (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(&unused)))
         };
-        self.unused().into_iter().filter_map(sentence).collect()
+        self.rules().into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(sentence).collect()
     }
 
-    fn unused(&self) -> Vec<Unused> {
+    fn rules(&self) -> Vec<Rule> {
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
-        let mut unused = Vec::new();
-        let mut add = |is_unused: bool, keys, why: &dyn Fn() -> String| {
-            if is_unused {
-                unused.push(Unused { keys, why: why() });
-            }
-        };
-        let own_steps = !can.scheduled_steps;
-        add(own_steps, &["optimizer."], &|| format!("algorithm kind `{name}` has steps of its own"));
+        // What a program's own algorithm uses is not known here.
+        let is_known = !matches!(self.algorithm, AlgorithmConfig::Own(_));
+        let own_steps = is_known && !can.scheduled_steps;
+        let interact = !own_steps && can.pairs;
         // A client selection and `evaluation.discrepancy` compare the clients by this kernel's median rule.
         let compares = self.schedule.is_informed() || self.evaluation.discrepancy;
-        add((own_steps || !can.pairs) && !compares, &["kernel."], &|| {
-            format!("no particles of algorithm kind `{name}` interact through it")
-        });
-        let alone = can.pairs && !own_steps && self.algorithm.particles() == 1;
-        add(alone && !compares, &["kernel."], &|| "there is one particle, which has no other to interact with".into());
-        add(can.centralised, &["schedule."], &|| format!("algorithm kind `{name}` has all rows in one place"));
-        add(can.chooses_clients, &["schedule.clients"], &|| {
-            format!("algorithm kind `{name}` sets the number of clients of a round itself")
-        });
-        let is_softmax = matches!(&self.schedule, ScheduleConfig::Hip(hip) if hip.negative == NegativePolicy::Softmax);
-        add(!is_softmax, &["schedule.softmax_temperature"], &|| "`schedule.negative` is not \"softmax\"".into());
+        let alone = interact && self.algorithm.particles() == 1;
+        let negative = match &self.schedule {
+            ScheduleConfig::Hip(hip) => Some(hip.negative),
+            _ => None,
+        };
         let robust = self.federation.robust;
-        add(robust != RobustRule::NormClip, &["federation.robust_clip"], &|| {
-            "`federation.robust` is not \"norm-clip\"".into()
-        });
-        add(robust != RobustRule::Trimmed, &["federation.robust_trim"], &|| {
-            "`federation.robust` is not \"trimmed\"".into()
-        });
-        add(
-            self.faults.kinds.is_empty(),
-            &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"],
-            &|| "`faults.kinds` is empty".into(),
-        );
-        unused
+        vec![
+            (own_steps, &["optimizer."], format!("algorithm kind `{name}` has steps of its own")),
+            (
+                is_known && !interact && !compares,
+                &["kernel."],
+                format!("no particles of algorithm kind `{name}` interact through it"),
+            ),
+            (
+                is_known && alone && !compares,
+                &["kernel."],
+                "there is one particle, which has no other to interact with".into(),
+            ),
+            (can.centralised, &["schedule."], format!("algorithm kind `{name}` has all rows in one place")),
+            (
+                can.chooses_clients,
+                &["schedule.clients"],
+                format!("algorithm kind `{name}` sets the number of clients of a round itself"),
+            ),
+            (
+                negative != Some(NegativePolicy::Softmax),
+                &["schedule.softmax_temperature"],
+                "`schedule.negative` is not \"softmax\"".into(),
+            ),
+            (
+                robust != RobustRule::NormClip,
+                &["federation.robust_clip"],
+                "`federation.robust` is not \"norm-clip\"".into(),
+            ),
+            (
+                robust != RobustRule::Trimmed,
+                &["federation.robust_trim"],
+                "`federation.robust` is not \"trimmed\"".into(),
+            ),
+            (self.faults.kinds.is_empty(), OF_FAULTS, "`faults.kinds` is empty".into()),
+        ]
     }
 }
