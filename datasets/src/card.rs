@@ -145,6 +145,7 @@ impl ModelCard {
             targets,
             clients: None,
             client_names: None,
+            groups: None,
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Dataset {
     pub clients: Option<Vec<usize>>,
     /// The names of the natural clients `[K]`, if the data have them.
     pub client_names: Option<Vec<String>>,
+    /// The group of each row, `0..G`, if rows of one group are to stay together: see [`Dataset::with_groups`].
+    pub groups: Option<Vec<usize>>,
 }
 
 /// The targets of a [`Dataset`].
@@ -104,8 +106,16 @@ impl Dataset {
     pub fn new(name: impl Into<String>, features: Array2<f32>, targets: Targets) -> Result<Self, DataError> {
         let feature_shape = vec![features.ncols()];
         let name = name.into();
-        let data =
-            Self { name, features, feature_shape, feature_names: None, targets, clients: None, client_names: None };
+        let data = Self {
+            name,
+            features,
+            feature_shape,
+            feature_names: None,
+            targets,
+            clients: None,
+            client_names: None,
+            groups: None,
+        };
         data.check()?;
         Ok(data)
     }
@@ -146,6 +156,17 @@ impl Dataset {
     /// [`DataError::Rows`] where a row is of a client without a name, or two names are the same.
     pub fn with_client_names(mut self, names: Vec<String>) -> Result<Self, DataError> {
         self.client_names = Some(names);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Sets the group of each row `[rows]`, such as the patient of a visit, numbered from 0. The rows of a group stay
+    /// together where rows are drawn for testing, validation or calibration, and with the partition `iid`.
+    ///
+    /// # Errors
+    /// [`DataError::Rows`] where there is not one group per row.
+    pub fn with_groups(mut self, groups: Vec<usize>) -> Result<Self, DataError> {
+        self.groups = Some(groups);
         self.check()?;
         Ok(self)
     }
@@ -201,6 +222,9 @@ impl Dataset {
         if let Some(clients) = self.clients.as_ref().filter(|clients| clients.len() != rows) {
             return refuse(format!("{} natural clients for {rows} row(s)", clients.len()));
         }
+        if let Some(groups) = self.groups.as_ref().filter(|groups| groups.len() != rows) {
+            return refuse(format!("{} groups for {rows} row(s)", groups.len()));
+        }
         let last = self.clients.iter().flatten().max().copied();
         if let (Some(names), Some(last)) = (&self.client_names, last)
             && last >= names.len()
@@ -233,6 +257,7 @@ impl Dataset {
             targets: self.targets.select(rows),
             clients: self.clients.as_ref().map(|clients| rows.iter().map(|&r| clients[r]).collect()),
             client_names: self.client_names.clone(),
+            groups: self.groups.as_ref().map(|groups| rows.iter().map(|&r| groups[r]).collect()),
         }
     }
 
@@ -287,6 +312,7 @@ mod tests {
             targets: Targets::Classes { labels: vec![0, 1, 1], names: vec!["a".into(), "b".into()] },
             clients: Some(vec![7, 8, 9]),
             client_names: None,
+            groups: Some(vec![4, 4, 0]),
         }
     }
 
@@ -296,6 +322,7 @@ mod tests {
         assert_eq!(picked.features, array![[5., 6.], [1., 2.], [5., 6.]]);
         assert_eq!(picked.labels(), Some(&[1, 0, 1][..]));
         assert_eq!(picked.clients, Some(vec![9, 7, 9]));
+        assert_eq!(picked.groups, Some(vec![0, 4, 0]));
         assert_eq!(picked.feature_names, small().feature_names);
         assert_eq!(picked.classes(), Some(2));
         assert_eq!((picked.rows(), picked.width()), (3, 2));

@@ -56,6 +56,7 @@ pub mod source;
 pub mod split;
 pub mod synthetic;
 mod train_test;
+mod units;
 
 pub use card::ModelCard;
 pub use columns::{Encoding, Reading};
@@ -79,3 +80,4 @@ pub use source::{
     DATA_KINDS, DataConfig, DataFile, DataSet, Origin, RaetschSet, RaetschSplit, UciSet, delimiter, load,
 };
 pub use train_test::TrainTest;
+pub use units::count as unit_count;

@@ -9,6 +9,8 @@ pub struct DataProperties {
     pub natural_clients: bool,
     /// Whether the classes belong to superclasses.
     pub superclasses: bool,
+    /// Whether rows have groups that stay together.
+    pub groups: bool,
 }
 
 /// The kind of the target.
@@ -25,11 +27,12 @@ pub enum TargetKind {
 impl DataProperties {
     /// The properties of rows with this number of classes, without natural clients or superclasses.
     pub const fn classes(count: usize) -> Self {
-        Self { target: TargetKind::Classes(Some(count)), natural_clients: false, superclasses: false }
+        Self { target: TargetKind::Classes(Some(count)), natural_clients: false, superclasses: false, groups: false }
     }
 
     /// The properties of rows with real targets, without natural clients.
-    pub const REGRESSION: Self = Self { target: TargetKind::Real, natural_clients: false, superclasses: false };
+    pub const REGRESSION: Self =
+        Self { target: TargetKind::Real, natural_clients: false, superclasses: false, groups: false };
 
     /// Whether the target is a number.
     pub fn is_regression(&self) -> bool {

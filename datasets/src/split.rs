@@ -1,46 +1,51 @@
 //! Splits of rows into training and test rows, and subsets of rows.
+//!
+//! Where the rows have [groups](Dataset::groups), the splits that draw rows at random draw groups: all rows of a group are
+//! on one side, and shares and numbers are those of groups.
 
+use crate::units::{Units, count, most_frequent, rarest, rows_of};
 use crate::{DataError, Dataset, Targets};
 use rand::Rng;
 use rand::seq::SliceRandom;
 use std::collections::{BTreeMap, HashSet};
 
-/// Splits the rows at random: ⌊n·fraction + ½⌋ rows for testing, at least one on either side.
+/// Splits the rows at random: ⌊n·fraction + ½⌋ of n rows, or groups, for testing, at least one on either side.
 ///
 /// # Returns
 /// `(train, test)`, disjoint, together all rows, both in the order of `data`.
 ///
 /// # Errors
-/// A fraction that is not strictly between 0 and 1, fewer than two rows.
+/// A fraction that is not strictly between 0 and 1, fewer than two rows or groups.
 pub fn train_test(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
     check_fraction(test_fraction)?;
-    let rows = data.rows();
-    if rows < 2 {
-        let problem = format!("{rows} row(s) cannot be split into train and test");
+    let all = count(data);
+    if all < 2 {
+        let units = if data.groups.is_some() { "group(s)" } else { "row(s)" };
+        let problem = format!("{all} {units} cannot be split into train and test");
         return Err(DataError::config("data.test_fraction", test_fraction, problem));
     }
-    let tests = ((rows as f64 * test_fraction).round() as usize).clamp(1, rows - 1);
+    let tests = ((all as f64 * test_fraction).round() as usize).clamp(1, all - 1);
     Ok(of_size(data, tests, rng))
 }
 
-/// Splits the rows at random, `tests` of them (at most all) for testing.
+/// Splits the rows at random, `tests` rows, or groups, of them (at most all) for testing.
 ///
 /// # Returns
 /// `(train, test)`, disjoint, together all rows, both in the order of `data`.
 pub fn of_size(data: &Dataset, tests: usize, rng: &mut impl Rng) -> (Dataset, Dataset) {
-    let mut order: Vec<usize> = (0..data.rows()).collect();
-    order.shuffle(rng);
-    let (test, train) = order.split_at_mut(tests.min(data.rows()));
-    test.sort_unstable();
-    train.sort_unstable();
-    (data.select(train), data.select(test))
+    let all = Units::of(data, 0..data.rows());
+    let mut units = all.list();
+    units.shuffle(rng);
+    let (test, train) = units.split_at(tests.min(units.len()));
+    (data.select(&rows_of(train)), data.select(&rows_of(test)))
 }
 
-/// Splits the rows of each natural client at random, client after client: ⌊n·fraction + ½⌋ of a client's n rows for
-/// testing, but never its last one.
+/// Splits the rows of each natural client at random, client after client: ⌊n·fraction + ½⌋ of a client's n rows, or
+/// groups, for testing, but never its last one. A group counts to the client of most of its rows.
 ///
 /// # Returns
-/// `(train, test)`, disjoint, together all rows, both in the order of `data`; every client has rows in `train`.
+/// `(train, test)`, disjoint, together all rows, both in the order of `data`; without groups of several clients, every
+/// client has rows in `train`.
 ///
 /// # Errors
 /// A fraction that is not strictly between 0 and 1, data without clients, clients so small that no row is left for
@@ -48,11 +53,11 @@ pub fn of_size(data: &Dataset, tests: usize, rng: &mut impl Rng) -> (Dataset, Da
 pub fn within_clients(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
     let refuse = |problem: String| DataError::config("data.test_fraction", test_fraction, problem);
     let clients = data.clients.as_ref().ok_or_else(|| refuse(format!("`{}` does not come with clients", data.name)))?;
-    within(data, ("client", clients), test_fraction, rng)
+    within(data, "client", |unit| most_frequent(clients, unit), test_fraction, rng)
 }
 
 /// Splits the rows of each class at random, class after class: as [`within_clients`], so that training and test rows have
-/// each class in the same share.
+/// each class in the same share. A group counts to its rarest class.
 ///
 /// # Returns
 /// As [`within_clients`].
@@ -61,7 +66,10 @@ pub fn within_clients(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) ->
 /// As [`within_clients`]; targets that are numbers.
 pub fn within_classes(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Result<(Dataset, Dataset), DataError> {
     match &data.targets {
-        Targets::Classes { labels, .. } => within(data, ("class", labels), test_fraction, rng),
+        Targets::Classes { labels, .. } => {
+            let counts = data.targets.counts(0..data.rows());
+            within(data, "class", |unit| rarest(labels, &counts, unit), test_fraction, rng)
+        }
         Targets::Real { .. } | Targets::None { .. } => {
             let problem = "needs classes, but the targets are numbers; it must be `random` or `by-client`".to_owned();
             Err(DataError::config("data.split", "by-class", problem))
@@ -69,33 +77,35 @@ pub fn within_classes(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) ->
     }
 }
 
-/// Splits the rows of each group at random; `of_row` has the group of each row, which is called `what`.
+/// Splits the rows of each class, or client, at random: of each `what`, as messages call it. `of_unit` is that of a row or
+/// group.
 fn within(
     data: &Dataset,
-    (what, of_row): (&str, &[usize]),
+    what: &str,
+    of_unit: impl Fn(&[usize]) -> usize,
     test_fraction: f64,
     rng: &mut impl Rng,
 ) -> Result<(Dataset, Dataset), DataError> {
     check_fraction(test_fraction)?;
-    let mut groups = BTreeMap::<usize, Vec<usize>>::new();
-    for (row, &group) in of_row.iter().enumerate() {
-        groups.entry(group).or_default().push(row);
+    let all = Units::of(data, 0..data.rows());
+    let mut strata = BTreeMap::<usize, Vec<&[usize]>>::new();
+    for unit in all.list() {
+        strata.entry(of_unit(unit)).or_default().push(unit);
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
-    for rows in groups.values_mut() {
-        let tests = ((rows.len() as f64 * test_fraction).round() as usize).min(rows.len() - 1);
-        rows.shuffle(rng);
-        test.extend_from_slice(&rows[..tests]);
-        train.extend_from_slice(&rows[tests..]);
+    for units in strata.values_mut() {
+        let tests = ((units.len() as f64 * test_fraction).round() as usize).min(units.len() - 1);
+        units.shuffle(rng);
+        test.extend_from_slice(&units[..tests]);
+        train.extend_from_slice(&units[tests..]);
     }
     if test.is_empty() {
-        let most = groups.values().map(Vec::len).max().unwrap_or(0);
-        let problem = format!("leaves no test row: the largest {what} has {most} row(s); ask for a larger share");
+        let most = strata.values().map(Vec::len).max().unwrap_or(0);
+        let units = if data.groups.is_some() { "group(s)" } else { "row(s)" };
+        let problem = format!("leaves no test row: the largest {what} has {most} {units}; ask for a larger share");
         return Err(DataError::config("data.test_fraction", test_fraction, problem));
     }
-    test.sort_unstable();
-    train.sort_unstable();
-    Ok((data.select(&train), data.select(&test)))
+    Ok((data.select(&rows_of(&train)), data.select(&rows_of(&test))))
 }
 
 fn check_fraction(test_fraction: f64) -> Result<(), DataError> {
@@ -182,6 +192,7 @@ mod tests {
     use super::*;
     use ndarray::{Array2, array};
     use rand::{SeedableRng, rngs::ChaCha8Rng};
+    use std::collections::BTreeSet;
 
     fn numbered(rows: usize) -> Dataset {
         Dataset {
@@ -192,6 +203,7 @@ mod tests {
             targets: Targets::Real { values: (0..rows).map(|r| r as f64).collect() },
             clients: None,
             client_names: None,
+            groups: None,
         }
     }
 
@@ -276,6 +288,43 @@ mod tests {
     fn labelled(labels: &[usize]) -> Dataset {
         let names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
         Dataset { targets: Targets::Classes { labels: labels.to_vec(), names }, ..numbered(labels.len()) }
+    }
+
+    #[test]
+    fn the_rows_of_a_group_are_on_one_side_and_shares_are_those_of_groups() {
+        // 25 groups of one to five rows; group g has the label g % 3 in its first row and 3 in the others, and client g % 2.
+        let of_row: Vec<usize> = (0..25).flat_map(|group| vec![group; 1 + group % 5]).collect();
+        let first = |row: usize| row == 0 || of_row[row - 1] != of_row[row];
+        let labels: Vec<usize> = (0..of_row.len()).map(|row| if first(row) { of_row[row] % 3 } else { 3 }).collect();
+        let clients = of_row.iter().map(|group| group % 2).collect();
+        let data = labelled(&labels).with_clients(clients).unwrap().with_groups(of_row).unwrap();
+        let groups = |half: &Dataset| half.groups.iter().flatten().copied().collect::<BTreeSet<_>>();
+        for seed in 0..20 {
+            let rng = || ChaCha8Rng::seed_from_u64(seed);
+            let halves = [
+                train_test(&data, 0.2, &mut rng()).unwrap(),
+                within_clients(&data, 0.2, &mut rng()).unwrap(),
+                within_classes(&data, 0.2, &mut rng()).unwrap(),
+                of_size(&data, 5, &mut rng()),
+            ];
+            for (train, test) in &halves {
+                assert_eq!(train.rows() + test.rows(), data.rows());
+                assert!(groups(train).is_disjoint(&groups(test)));
+                assert_eq!(groups(train).len() + groups(test).len(), 25);
+            }
+            let [random, by_client, by_class, of_size] = &halves;
+            assert_eq!((groups(&random.1).len(), groups(&of_size.1).len()), (5, 5));
+            // 13 groups of client 0, 12 of client 1: 3 and 2 of them.
+            assert_eq!(groups(&by_client.1).iter().filter(|&group| group % 2 == 0).count(), 3);
+            assert_eq!(groups(&by_client.1).len(), 5);
+            // Label 3 is the most frequent: nine groups count to the label 0, and eight to each of 1 and 2.
+            let of_label = |label| groups(&by_class.1).iter().filter(|&group| group % 3 == label).count();
+            assert_eq!([0, 1, 2].map(of_label), [2, 2, 2]);
+        }
+        assert_eq!(crate::units::count(&data), 25);
+        let one = labelled(&[0, 1, 0]).with_groups(vec![6, 6, 6]).unwrap();
+        let message = train_test(&one, 0.5, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err().to_string();
+        assert!(message.contains("1 group(s) cannot be split"), "{message}");
     }
 
     #[test]

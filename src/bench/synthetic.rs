@@ -72,6 +72,7 @@ fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Data
         targets: Targets::Classes { labels, names },
         clients: None,
         client_names: None,
+        groups: None,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
-use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest};
+use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest, unit_count};
 use crate::error::RunError;
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
@@ -308,8 +308,8 @@ impl<B: Backend> SiteClient<B> {
     /// The sum of x xᵀ over the training rows, in the form that the model takes.
     fn moment(&self, run: u64, card: &ModelCard) -> Result<Answer, String> {
         let SiteConfig { index, tell, .. } = &self.site;
-        if !tell.products_of(self.rows.train.rows()) || !self.rows.may_tell_texts(*tell) {
-            return Err(format!("client {index} tells no sums of products"));
+        if !tell.products_of(unit_count(&self.rows.train)) || !self.rows.may_tell_texts(*tell) {
+            return Err("this site tells no sums of products (tell.products, tell.statistics, tell.min_rows)".into());
         }
         self.only_once(run, PRODUCTS, card)?;
         let rows =

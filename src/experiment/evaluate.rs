@@ -312,6 +312,7 @@ mod tests {
             targets: Targets::Classes { labels: vec![0; rows], names },
             clients: None,
             client_names: None,
+            groups: None,
         };
         let table = Table::new(data, &Normalisation { features: FeatureScale::Identity, target: None });
         predict_rows(&model, &particles, &table, 4, chunk, &session).unwrap()

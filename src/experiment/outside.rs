@@ -90,6 +90,7 @@ impl TrainingRange {
         let listed: Vec<String> = counts.iter().take(LISTED).map(name).collect();
         let more = if counts.len() > LISTED { ", \u{2026}" } else { "" };
         let (of, about) = (outside.len(), &self.about);
-        (rows > 0).then(|| format!("{rows} of {of} rows have a feature {about}: {}{more}", listed.join(", ")))
+        let have = if rows == 1 { "has" } else { "have" };
+        (rows > 0).then(|| format!("{rows} of {of} rows {have} a feature {about}: {}{more}", listed.join(", ")))
     }
 }

@@ -130,9 +130,9 @@ impl Sites {
         let needed = rotation::sources(config, self.told.len())?.unwrap_or(0);
         if let Some(site) = self.told[..needed].iter().find(|site| !site.products) {
             return Err(RunError::Config(format!(
-                "client {} tells no sums of products (tell.products, tell.statistics, tell.min_rows), which data.rotate = \
+                "{} tells no sums of products (tell.products, tell.statistics, tell.min_rows), which data.rotate = \
                  \"principal\" needs; change the site's file, or set data.rotate = \"none\"",
-                site.index
+                site.called()
             )));
         }
         if config.evaluation.rows == EvaluationRows::Validation {
@@ -395,9 +395,9 @@ const PRIOR_CORRECTION: Needed = ["evaluation.prior_correction", "evaluation.pri
 
 fn no_counts(site: &Description, [setting, other]: Needed) -> RunError {
     RunError::Config(format!(
-        "client {} does not tell how many rows of each class it has (tell.class_counts), which {setting} needs; change the \
-         site's file, or set {other}",
-        site.index
+        "{} does not tell how many rows of each class it has (tell.class_counts), which {setting} needs; change the site's \
+         file, or set {other}",
+        site.called()
     ))
 }
 

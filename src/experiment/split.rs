@@ -23,6 +23,8 @@ pub const RUN: &str = "run.toml";
 pub const SITE: &str = "site.toml";
 /// The name of the target's column.
 const TARGET: &str = "target";
+/// The name of the column of groups, where the rows have them.
+const GROUP: &str = "group";
 
 /// The files of [`split`].
 #[derive(Debug)]
@@ -102,9 +104,10 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
 /// A site's own file.
 fn site(client: usize, name: &str, train: &Dataset) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
+    let group = train.groups.as_ref().map_or(String::new(), |_| format!("group_column = \"{GROUP}\"\n"));
     format!(
         "name = \"{name}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
-         \"{TARGET}\"\ntask = \"{task}\"\nheader = \"yes\"\n\n[tell]\nmin_rows = 1\n"
+         \"{TARGET}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n"
     )
 }
 
@@ -127,13 +130,15 @@ fn site_name(natural: &str) -> Option<String> {
     name.contains(|letter: char| letter.is_ascii_alphanumeric()).then_some(name)
 }
 
-/// Some rows as a table with the target in the first column. Numbers are written so that they are read back to the bit.
+/// Some rows as a table with the target in the first column, and the number of the group in the second where the rows have
+/// groups. Numbers are written so that they are read back to the bit.
 fn csv(data: &Dataset, rows: &[usize]) -> Result<String, RunError> {
     let names = (0..data.width()).map(|column| match &data.feature_names {
         Some(names) => names[column].clone(),
         None => format!("x{column}"),
     });
-    let mut out = csv_line(std::iter::once(TARGET.to_owned()).chain(names));
+    let group = data.groups.as_ref().map(|_| GROUP.to_owned());
+    let mut out = csv_line(std::iter::once(TARGET.to_owned()).chain(group).chain(names));
     for row in rows {
         let target = match &data.targets {
             Targets::Classes { labels, names } => names[labels[*row]].clone(),
@@ -143,7 +148,8 @@ fn csv(data: &Dataset, rows: &[usize]) -> Result<String, RunError> {
             }
         };
         let features = data.features.row(*row);
-        out += &csv_line(std::iter::once(target).chain(features.iter().map(ToString::to_string)));
+        let group = data.groups.as_ref().map(|groups| groups[*row].to_string());
+        out += &csv_line(std::iter::once(target).chain(group).chain(features.iter().map(ToString::to_string)));
     }
     Ok(out)
 }

@@ -39,6 +39,8 @@ pub struct Agreement {
     pub classes: Option<Vec<String>>,
     /// The means over all training rows; `None` where a client tells no sums.
     pub means: Option<Means>,
+    /// How messages call each site `[K]`.
+    pub called: Vec<String>,
     /// The clients that tell no sums.
     pub silent: Vec<usize>,
     /// What does not hinder a run but should be known, one sentence each.
@@ -54,14 +56,15 @@ pub struct Means {
     pub target: Option<f64>,
 }
 
-/// Why sites cannot train together. A message names the clients and the column, and quotes no value of a row.
+/// Why sites cannot train together. A message names the sites, as [`Description::called`] does, and the column, and quotes
+/// no value of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Disagreement {
     /// There are no sites.
     #[error("there are no sites")]
     NoSites,
     /// Two sites claim to be one client.
-    #[error("client {index} is claimed by two sites, `{first}` and `{second}`; give each its own `index`")]
+    #[error("`index` {index} is claimed by two sites, `{first}` and `{second}`; give each its own")]
     SameIndex {
         /// The index.
         index: usize,
@@ -81,7 +84,7 @@ pub enum Disagreement {
         name: String,
     },
     /// No site has one of the indices 0 to K − 1.
-    #[error("no site is client {missing}: {}", indices_of(*sites))]
+    #[error("no site has the `index` {missing}: {}", indices_of(*sites))]
     MissingIndex {
         /// The smallest index that is missing.
         missing: usize,
@@ -89,108 +92,112 @@ pub enum Disagreement {
         sites: usize,
     },
     /// Two sites hold the same file, whose rows would count twice.
-    #[error("clients {first} and {second} have the same file; its rows would count twice")]
+    #[error("{first} and {second} have the same file; its rows would count twice")]
     SameFile {
-        /// The one client.
-        first: usize,
-        /// The other client.
-        second: usize,
+        /// The one site.
+        first: String,
+        /// The other site.
+        second: String,
     },
     /// A classification whose target holds numbers with fractions.
     #[error(
-        "client {client} calls its task a classification, but its target holds numbers with fractions; set data.task = \
+        "{site} calls its task a classification, but its target holds numbers with fractions; set data.task = \
          \"regression\", or give its classes names that are no fractions"
     )]
     Fractions {
-        /// The client.
-        client: usize,
+        /// The site.
+        site: String,
     },
-    /// A regression at one client and a classification at another.
-    #[error("client {client} holds a {found}, client 0 a {expected}; `data.task` must be the same at all sites")]
+    /// A regression at one site and a classification at another.
+    #[error("{site} holds a {found}, {first} a {expected}; `data.task` must be the same at all sites")]
     Task {
-        /// The client that differs from client 0.
-        client: usize,
+        /// The site that differs from the first one, client 0.
+        site: String,
         /// Its task.
         found: &'static str,
-        /// That of client 0.
+        /// The first site.
+        first: String,
+        /// Its task.
         expected: &'static str,
     },
     /// One file has a header and another has none.
     #[error(
-        "client {without} has no header, client {with} has: its columns cannot be matched by name; give its file a header, \
+        "{without} has no header, {with} has: its columns cannot be matched by name; give its file a header, \
          or none of them"
     )]
     NoHeader {
-        /// A client without.
-        without: usize,
-        /// A client with a header.
-        with: usize,
+        /// A site without.
+        without: String,
+        /// A site with a header.
+        with: String,
     },
-    /// A name of two columns at one client.
-    #[error("client {client} has two columns `{column}`, which cannot be told apart")]
+    /// A name of two columns at one site.
+    #[error("{site} has two columns `{column}`, which cannot be told apart")]
     Twice {
-        /// The client.
-        client: usize,
+        /// The site.
+        site: String,
         /// The name.
         column: String,
     },
-    /// Other columns than those of client 0, or another number of them.
-    #[error("client {client} has {found} feature{}, client 0 has {expected}{difference}", if *found == 1 { "" } else { "s" })]
+    /// Other columns than those of the first site, or another number of them.
+    #[error("{site} has {found} feature{}, {first} has {expected}{difference}", if *found == 1 { "" } else { "s" })]
     Columns {
-        /// The client that differs from client 0.
-        client: usize,
+        /// The site that differs from the first one, client 0.
+        site: String,
         /// The number of its features.
         found: usize,
-        /// The number of features of client 0.
+        /// The first site.
+        first: String,
+        /// The number of its features.
         expected: usize,
         /// Which columns only one of them has.
         difference: String,
     },
-    /// A column of texts at one client and of numbers at another.
+    /// A column of texts at one site and of numbers at another.
     #[error(
-        "{column} holds texts at client {texts} and numbers at client {numbers}; name it in data.categorical of all sites, or \
+        "{column} holds texts at {texts} and numbers at {numbers}; name it in data.categorical of all sites, or \
          of none"
     )]
     Kinds {
-        /// The first client with texts.
-        texts: usize,
-        /// The first client with numbers.
-        numbers: usize,
+        /// The first site with texts.
+        texts: String,
+        /// The first site with numbers.
+        numbers: String,
         /// The column.
         column: String,
     },
-    /// A client with a column of texts that tells none of them.
+    /// A site with a column of texts that tells none of them.
     #[error(
-        "client {client} does not tell the texts of its columns of categories (tell.categories = false), which one-hot \
+        "{site} does not tell the texts of its columns of categories (tell.categories = false), which one-hot \
          encoding over all sites needs"
     )]
     NoCategories {
-        /// The client.
-        client: usize,
+        /// The site.
+        site: String,
     },
-    /// Two clients do different things with missing cells.
+    /// Two sites do different things with missing cells.
     #[error(
-        "client {first} has data.missing = \"{word}\", client {other} has \"{other_word}\"; sites that fill missing cells must \
+        "{first} has data.missing = \"{word}\", {other} has \"{other_word}\"; sites that fill missing cells must \
          fill them alike"
     )]
     Missing {
-        /// The one client.
-        first: usize,
+        /// The one site.
+        first: String,
         /// Its word.
         word: &'static str,
-        /// The other client.
-        other: usize,
+        /// The other site.
+        other: String,
         /// Its word.
         other_word: &'static str,
     },
-    /// A client that tells no sums, by which missing cells are filled.
+    /// A site that tells no sums, by which missing cells are filled.
     #[error(
-        "client {client} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
+        "{site} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
          data.missing = \"{word}\" needs those of all clients"
     )]
     NoMeans {
-        /// The first such client.
-        client: usize,
+        /// The first such site.
+        site: String,
         /// What becomes of missing cells.
         word: &'static str,
     },
@@ -208,8 +215,8 @@ pub enum Disagreement {
 /// The indices that so many sites have.
 fn indices_of(sites: usize) -> String {
     match sites {
-        1 => "a single site must have the index 0".into(),
-        _ => format!("{sites} sites must have the indices 0 to {}", sites - 1),
+        1 => "that of a single site must be 0".into(),
+        _ => format!("those of {sites} sites must be 0 to {}", sites - 1),
     }
 }
 
@@ -234,7 +241,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     if !silent.is_empty() {
         notes.push(format!(
             "{} {} no sums: {} cannot be scaled by the mean of all rows",
-            clients(&silent),
+            these(&sites, &silent),
             if silent.len() == 1 { "tells" } else { "tell" },
             if classes.is_some() { "features" } else { "the target of a regression, and features," }
         ));
@@ -249,6 +256,7 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
         classes,
         means: means(&sites, encoded.as_ref()),
         encoding: encoded.map(|(encoding, _)| encoding),
+        called: sites.iter().map(|site| site.called()).collect(),
         silent,
         notes,
     })
@@ -277,8 +285,8 @@ fn check_indices(sites: &[&Description]) -> Result<(), Disagreement> {
 fn check_files(sites: &[&Description]) -> Result<(), Disagreement> {
     let mut holders = HashMap::new();
     for site in sites {
-        if let Some(first) = holders.insert(site.print.as_str(), site.index) {
-            return Err(Disagreement::SameFile { first, second: site.index });
+        if let Some(first) = holders.insert(site.print.as_str(), site.called()) {
+            return Err(Disagreement::SameFile { first, second: site.called() });
         }
     }
     Ok(())
@@ -286,7 +294,7 @@ fn check_files(sites: &[&Description]) -> Result<(), Disagreement> {
 
 fn check_tasks(sites: &[&Description]) -> Result<(), Disagreement> {
     if let Some(site) = sites.iter().find(|site| site.target == TargetDescription::Fractions) {
-        return Err(Disagreement::Fractions { client: site.index });
+        return Err(Disagreement::Fractions { site: site.called() });
     }
     let task = |site: &Description| match site.target {
         TargetDescription::Real => "regression",
@@ -294,7 +302,10 @@ fn check_tasks(sites: &[&Description]) -> Result<(), Disagreement> {
     };
     let expected = task(sites[0]);
     match sites.iter().find(|site| task(site) != expected) {
-        Some(site) => Err(Disagreement::Task { client: site.index, found: task(site), expected }),
+        Some(site) => {
+            let (found, first) = (task(site), sites[0].called());
+            Err(Disagreement::Task { site: site.called(), found, first, expected })
+        }
         None => Ok(()),
     }
 }
@@ -304,15 +315,16 @@ fn check_columns(sites: &[&Description]) -> Result<(), Disagreement> {
     let with = sites.iter().find(|site| site.features.is_some());
     let without = sites.iter().find(|site| site.features.is_none());
     if let (Some(with), Some(without)) = (with, without) {
-        return Err(Disagreement::NoHeader { without: without.index, with: with.index });
+        return Err(Disagreement::NoHeader { without: without.called(), with: with.called() });
     }
     let expected = names(sites[0])?;
     for site in sites {
         let found = names(site)?;
         if site.width != sites[0].width || found != expected {
             return Err(Disagreement::Columns {
-                client: site.index,
+                site: site.called(),
                 found: site.width,
+                first: sites[0].called(),
                 expected: sites[0].width,
                 difference: difference(site, sites[0]),
             });
@@ -326,7 +338,7 @@ fn names(site: &Description) -> Result<HashSet<&str>, Disagreement> {
     let mut names = HashSet::new();
     for name in site.features.iter().flatten() {
         if !names.insert(name.as_str()) {
-            return Err(Disagreement::Twice { client: site.index, column: quoted(name) });
+            return Err(Disagreement::Twice { site: site.called(), column: quoted(name) });
         }
     }
     Ok(names)
@@ -340,9 +352,9 @@ fn difference(site: &Description, first: &Description) -> String {
     };
     let (missing, extra) = (only(first, site), only(site, first));
     let mut text = String::new();
-    for (client, columns) in [(first.index, &missing), (site.index, &extra)] {
+    for (site, columns) in [(first, &missing), (site, &extra)] {
         if !columns.is_empty() {
-            text += &format!("; only client {client} has {}", listed(columns));
+            text += &format!("; only {} has {}", site.called(), listed(columns));
         }
     }
     let alike = missing.iter().find_map(|name| Some((name, nearest(name, extra.iter().map(String::as_str))?)));
@@ -359,10 +371,11 @@ fn listed(columns: &[String]) -> String {
     shown.join(", ") + &more
 }
 
-/// "client 1" or "clients 1, 2".
-fn clients(indices: &[usize]) -> String {
-    let numbers: Vec<String> = indices.iter().map(ToString::to_string).collect();
-    format!("client{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
+/// The sites of these indices, as many as a message lists.
+fn these(sites: &[&Description], indices: &[usize]) -> String {
+    let called: Vec<String> = indices.iter().take(LISTED).map(|index| sites[*index].called()).collect();
+    let more = indices.len() - called.len();
+    called.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
 /// The union of the sites' classes, in the order of the data reader; `None` for a regression. A class that a site lacks
@@ -382,7 +395,7 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
     for (class, name) in names.iter().enumerate() {
         let without: Vec<usize> = (0..sites.len()).filter(|site| !held[*site].contains(&class)).collect();
         if !without.is_empty() {
-            notes.push(format!("class `{}` is not at {}", quoted(name), clients(&without)));
+            notes.push(format!("class `{}` is not at {}", quoted(name), these(sites, &without)));
         }
     }
     for (at, own) in held.iter().enumerate() {
@@ -395,7 +408,8 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
                 .map(|(_, name)| format!("`{}`", quoted(name)))
                 .collect();
             notes.push(format!(
-                "client {at} has none of the classes of the others, but {}: are the classes spelt alike at all sites?",
+                "{} has none of the classes of the others, but {}: are the classes spelt alike at all sites?",
+                sites[at].called(),
                 own.join(", ")
             ));
         }
@@ -467,6 +481,7 @@ mod tests {
             encoding: None,
             classes: Some(vec!["alder".into(), "oak".into()]),
             means: Some(Means { features: vec![63. / 4., 36. / 4.], target: None }),
+            called: vec!["site `site-0`".into(), "site `site-1`".into()],
             silent: vec![],
             notes: vec![],
         };
@@ -484,10 +499,10 @@ mod tests {
         let agreed = agree(&[of(0, &[0, 1], &["2", "10"]), of(1, &[0], &["2.0"]), of(2, &[0], &["1"])]).unwrap();
         assert_eq!(agreed.classes.unwrap(), ["1", "2", "10"]);
         let notes = [
-            "class `1` is not at clients 0, 1",
-            "class `2` is not at client 2",
-            "class `10` is not at clients 1, 2",
-            "client 2 has none of the classes of the others, but `1`: are the classes spelt alike at all sites?",
+            "class `1` is not at site `site-0`, site `site-1`",
+            "class `2` is not at site `site-2`",
+            "class `10` is not at site `site-1`, site `site-2`",
+            "site `site-2` has none of the classes of the others, but `1`: are the classes spelt alike at all sites?",
         ];
         assert_eq!(agreed.notes, notes);
         assert_eq!(
@@ -501,7 +516,7 @@ mod tests {
         let silent = Description { sums: None, ..two(1, &["a", "b"]) };
         let agreed = agree(&[two(0, &["a", "b"]), silent]).unwrap();
         assert_eq!((agreed.means, agreed.silent), (None, vec![1]));
-        assert_eq!(agreed.notes, ["client 1 tells no sums: features cannot be scaled by the mean of all rows"]);
+        assert_eq!(agreed.notes, ["site `site-1` tells no sums: features cannot be scaled by the mean of all rows"]);
     }
 
     #[test]
@@ -510,13 +525,13 @@ mod tests {
         let renamed = Description { name: "other".into(), print: "other".into(), ..two(0, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), renamed]),
-            "client 0 is claimed by two sites, `site-0` and `other`; give each its own `index`"
+            "`index` 0 is claimed by two sites, `site-0` and `other`; give each its own"
         );
         assert_eq!(
             message(&[two(0, &["a", "b"]), two(2, &["a", "b"])]),
-            "no site is client 1: 2 sites must have the indices 0 to 1"
+            "no site has the `index` 1: those of 2 sites must be 0 to 1"
         );
-        assert_eq!(message(&[two(2, &["a", "b"])]), "no site is client 0: a single site must have the index 0");
+        assert_eq!(message(&[two(2, &["a", "b"])]), "no site has the `index` 0: that of a single site must be 0");
         let named = Description { name: "site-0".into(), ..two(1, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), named]),
@@ -525,7 +540,7 @@ mod tests {
         let same = Description { print: two(0, &["a", "b"]).print, ..two(1, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), same]),
-            "clients 0 and 1 have the same file; its rows would count twice"
+            "site `site-0` and site `site-1` have the same file; its rows would count twice"
         );
     }
 
@@ -538,32 +553,35 @@ mod tests {
         let message = |sites: &[Description]| agree(sites).unwrap_err().to_string();
         assert_eq!(
             message(&[two(0, &["ph", "flow"]), two(1, &["ph", "flow"]), one(2)]),
-            "client 2 has 1 feature, client 0 has 2; only client 0 has `ph`"
+            "site `site-2` has 1 feature, site `site-0` has 2; only site `site-0` has `ph`"
         );
         assert_eq!(
             message(&[two(0, &["temp", "flow"]), two(1, &["Temp", "flow"])]),
-            "client 1 has 2 features, client 0 has 2; only client 0 has `temp`; only client 1 has `Temp`; if `Temp` is the \
+            "site `site-1` has 2 features, site `site-0` has 2; only site `site-0` has `temp`; only site `site-1` has `Temp`; if `Temp` is the \
              column `temp`, give it that name"
         );
         let unnamed = |mut site: Description| {
             site.features = None;
             site
         };
-        assert_eq!(message(&[two(0, &[]), unnamed(one(1))]), "client 1 has 1 feature, client 0 has 2");
-        assert!(message(&[two(0, &["a", "b"]), two(1, &[])]).starts_with("client 1 has no header, client 0 has:"));
-        assert!(message(&[two(0, &["a", "a"])]).starts_with("client 0 has two columns `a`"));
+        assert_eq!(message(&[two(0, &[]), unnamed(one(1))]), "site `site-1` has 1 feature, site `site-0` has 2");
+        assert!(
+            message(&[two(0, &["a", "b"]), two(1, &[])]).starts_with("site `site-1` has no header, site `site-0` has:")
+        );
+        assert!(message(&[two(0, &["a", "a"])]).starts_with("site `site-0` has two columns `a`"));
     }
 
     #[test]
     fn tasks_are_the_same_and_no_value_is_quoted() {
         let fractions = Description { target: TargetDescription::Fractions, ..two(1, &["a", "b"]) };
         assert!(
-            message(&[two(0, &["a", "b"]), fractions]).starts_with("client 1 calls its task a classification, but its")
+            message(&[two(0, &["a", "b"]), fractions])
+                .starts_with("site `site-1` calls its task a classification, but its")
         );
         let real = Description { target: TargetDescription::Real, ..two(1, &["a", "b"]) };
         assert_eq!(
             message(&[two(0, &["a", "b"]), real]),
-            "client 1 holds a regression, client 0 a classification; `data.task` must be the same at all sites"
+            "site `site-1` holds a regression, site `site-0` a classification; `data.task` must be the same at all sites"
         );
     }
 

@@ -69,7 +69,8 @@ pub struct Tell {
     pub categories: bool,
     /// Whether the number of training rows of each class is told.
     pub class_counts: bool,
-    /// The number of training rows below which no sums are told, and of cells below which a column is missing in training.
+    /// The number of training rows below which no sums are told, and of cells below which a column is missing in training;
+    /// with a column of groups that of groups.
     pub min_rows: usize,
     /// Whether sums of products of two columns over the training rows are told too.
     pub products: bool,
@@ -127,7 +128,7 @@ const TELL: &[Key] = &[
         "min_rows",
         COUNT,
         I(10),
-        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told.",
+        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. With `data.group_column` groups count, such as patients, not rows.",
     ),
     key(
         "products",
@@ -194,7 +195,7 @@ impl SiteConfig {
 }
 
 impl Tell {
-    /// Whether sums over this number of training rows may be told.
+    /// Whether sums over this number of training rows, or groups, may be told.
     pub fn sums_of(&self, rows: usize) -> bool {
         self.statistics && rows >= self.min_rows
     }
@@ -204,7 +205,7 @@ impl Tell {
         if self.statistics { self.min_rows } else { 0 }
     }
 
-    /// Whether sums of products over this number of training rows may be told.
+    /// Whether sums of products over this number of training rows, or groups, may be told.
     pub fn products_of(&self, rows: usize) -> bool {
         self.products && self.sums_of(rows)
     }

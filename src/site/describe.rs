@@ -1,5 +1,7 @@
 //! What a site tells a server about its rows before a run.
 
+use std::collections::BTreeSet;
+
 use ndarray::{ArrayViewMut1, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +12,7 @@ use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
 use crate::datasets::source::Cells;
 use crate::datasets::split::of_size;
-use crate::datasets::{DataError, Dataset, Targets};
+use crate::datasets::{DataError, Dataset, Targets, unit_count};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
@@ -54,42 +56,47 @@ impl SiteRows {
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let Cells { train, test, columns, mut notes } = site.data.table().site_rows(&mut rng)?;
-        let of_all = |share: f64| (train.rows() as f64 * share).round() as usize;
+        let all = unit_count(&train);
+        let of_all = |share: f64| (all as f64 * share).round() as usize;
         let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
         let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
-        let (train, validation) = of_size(&train, held_out.min(train.rows().saturating_sub(1)), &mut rng);
+        let (train, validation) = of_size(&train, held_out.min(all.saturating_sub(1)), &mut rng);
         let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
-        let (mut train, calibration) = of_size(&train, calibrating.min(train.rows().saturating_sub(1)), &mut rng);
+        let (mut train, calibration) = of_size(&train, calibrating.min(unit_count(&train).saturating_sub(1)), &mut rng);
         notes.extend(without_few_cells(&mut train, &columns, site.tell));
         let unkept = Some(key.text);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
     }
 }
 
-/// Makes the cells of a column missing where fewer training rows than `tell.min_rows` have a value: a sum over them would
-/// say much about each.
+/// Makes the cells of a column missing where fewer training rows, or groups, than `tell.min_rows` have a value: a sum over
+/// them would say much about each.
 ///
 /// # Returns
 /// A sentence for each such column.
 fn without_few_cells(train: &mut Dataset, columns: &Columns, tell: Tell) -> Vec<String> {
     let few = tell.few();
-    if !columns.missing.is_filled() || train.rows() < few {
+    let all = unit_count(train);
+    if !columns.missing.is_filled() || all < few {
         return Vec::new();
     }
-    let rows = train.rows();
-    let names = train.feature_names.clone();
+    let (names, groups) = (train.feature_names.clone(), train.groups.clone());
+    let units = if groups.is_some() { "groups" } else { "training rows" };
     let hide = |(at, mut cells): (usize, ArrayViewMut1<'_, f32>)| {
-        let present = cells.iter().filter(|cell| !cell.is_nan()).count();
+        let present = (0..cells.len()).filter(|row| !cells[*row].is_nan());
+        let present = match &groups {
+            Some(groups) => present.map(|row| groups[row]).collect::<BTreeSet<_>>().len(),
+            None => present.count(),
+        };
         if present == 0 || present >= few {
             return None;
         }
         cells.fill(f32::NAN);
         let column = column_called(names.as_deref(), at);
-        let (cells, are) = if present == 1 { ("cell", "it is") } else { ("cells", "they are") };
+        let have = if present == 1 { "has" } else { "have" };
         Some(format!(
-            "{column}: {present} {cells} in {rows} training rows, fewer than tell.min_rows = {few}; {are} missing in \
-             training, and nothing of {} is told.",
-            if present == 1 { "it" } else { "them" }
+            "{column}: {present} of {all} {units} {have} a value, fewer than tell.min_rows = {few}; it is missing in training, \
+             and nothing of it is told."
         ))
     };
     train.features.axis_iter_mut(Axis(1)).enumerate().filter_map(hide).collect()
@@ -207,8 +214,8 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         features: train.feature_names.clone(),
         columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
         target: target(&train.targets, site.tell.class_counts),
-        sums: site.tell.sums_of(train.rows()).then(|| sums(train, columns, site.tell.categories)),
-        products: site.tell.products_of(train.rows()),
+        sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, site.tell.categories)),
+        products: site.tell.products_of(unit_count(train)),
         print: print(run, sha256),
     }
 }
@@ -257,10 +264,14 @@ fn sums(train: &Dataset, columns: &Columns, categories: bool) -> Sums {
 pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
     let mut problems = Vec::new();
     if site.tell.statistics && told.sums.is_none() {
+        let few = match site.data.reading.group_column.as_str() {
+            "" => format!("There are {} training rows, fewer", told.rows),
+            column => format!("The {} training rows have fewer values of `{}`", told.rows, quoted(column)),
+        };
         problems.push(format!(
-            "There are {} training rows, fewer than tell.min_rows = {}: no sums are told, and the features cannot be scaled \
-             by the mean of all sites. More rows, or a smaller tell.min_rows, would change that.",
-            told.rows, site.tell.min_rows
+            "{few} than tell.min_rows = {}: no sums are told, and the features cannot be scaled by the mean of all sites. \
+             More rows, or a smaller tell.min_rows, would change that.",
+            site.tell.min_rows
         ));
     }
     if told.sums.is_none() && told.target == TargetDescription::Real {
@@ -308,6 +319,11 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
 }
 
 impl Description {
+    /// The site for a message.
+    pub fn called(&self) -> String {
+        format!("site `{}`", quoted(&self.name))
+    }
+
     /// The name of a feature for a message.
     pub fn column(&self, feature: usize) -> String {
         column_called(self.features.as_deref(), feature)
@@ -367,6 +383,7 @@ pub(super) mod tests {
             targets,
             clients: None,
             client_names: None,
+            groups: None,
         };
         SiteRows {
             validation: train.select(&[]),
@@ -416,8 +433,8 @@ pub(super) mod tests {
         assert_eq!(
             notes,
             [
-                "Column `rare`: 2 cells in 20 training rows, fewer than tell.min_rows = 3; they are missing in training, and \
-              nothing of them is told."
+                "Column `rare`: 2 of 20 training rows have a value, fewer than tell.min_rows = 3; it is missing in training, \
+                 and nothing of it is told."
             ]
         );
     }

@@ -43,17 +43,17 @@ pub(super) fn encoding(sites: &[&Description]) -> Result<Option<(Encoding, Talli
         let is_category = |site: &usize| kind(*site, column) == CellKind::Category;
         let (texts, numbers): (Vec<usize>, Vec<usize>) = (0..sites.len()).partition(is_category);
         if let (Some(texts), Some(numbers)) = (texts.first(), numbers.first()) {
-            let (texts, numbers, column) = (*texts, *numbers, sites[0].column(column));
-            return Err(Disagreement::Kinds { texts, numbers, column });
+            let (texts, numbers) = (sites[*texts].called(), sites[*numbers].called());
+            return Err(Disagreement::Kinds { texts, numbers, column: sites[0].column(column) });
         }
         kinds.push(kind(0, column));
     }
-    if let Some(client) = silent_about_texts(sites) {
-        return Err(Disagreement::NoCategories { client });
+    if let Some(silent) = sites.iter().find(|site| is_silent_about_texts(site)) {
+        return Err(Disagreement::NoCategories { site: silent.called() });
     }
     let missing = missing(sites)?;
     if let Some(silent) = sites.iter().find(|site| site.sums.is_none()).filter(|_| missing.is_filled()) {
-        return Err(Disagreement::NoMeans { client: silent.index, word: missing.word() });
+        return Err(Disagreement::NoMeans { site: silent.called(), word: missing.word() });
     }
     let of_site = sites.iter().zip(&places);
     let tallies =
@@ -66,13 +66,10 @@ pub(super) fn encoding(sites: &[&Description]) -> Result<Option<(Encoding, Talli
     }
 }
 
-/// The first client with a column of texts that tells none.
-fn silent_about_texts(sites: &[&Description]) -> Option<usize> {
-    let is_silent = |site: &&&Description| {
-        let told = site.columns.as_ref();
-        told.is_some_and(|told| told.texts.is_none() && told.kinds.contains(&CellKind::Category))
-    };
-    sites.iter().find(is_silent).map(|site| site.index)
+/// Whether a site has a column of texts and tells none.
+fn is_silent_about_texts(site: &Description) -> bool {
+    let told = site.columns.as_ref();
+    told.is_some_and(|told| told.texts.is_none() && told.kinds.contains(&CellKind::Category))
 }
 
 /// What becomes of missing cells: what the sites say that fill them.
@@ -82,9 +79,9 @@ fn missing(sites: &[&Description]) -> Result<Missing, Disagreement> {
     let Some(first) = sites.iter().find(told) else { return Ok(Missing::Error) };
     match sites.iter().filter(told).find(|site| of(site) != of(first)) {
         Some(other) => Err(Disagreement::Missing {
-            first: first.index,
+            first: first.called(),
             word: of(first).word(),
-            other: other.index,
+            other: other.called(),
             other_word: of(other).word(),
         }),
         None => Ok(of(first)),
@@ -200,11 +197,11 @@ mod tests {
         let numbers = rows("other", array![[1., 2.]], &["dose", "ward"], classes(&[0], &["ill", "well"]));
         assert_eq!(
             message(&[told(&north(Missing::Mean), 0), told(&numbers, 1)]),
-            "Column `ward` holds texts at client 0 and numbers at client 1; name it in data.categorical of all sites, or of none"
+            "Column `ward` holds texts at site `site-0` and numbers at site `site-1`; name it in data.categorical of all sites, or of none"
         );
         assert_eq!(
             message(&[told(&north(Missing::Mean), 0), told(&south(Missing::Indicator), 1)]),
-            "client 0 has data.missing = \"mean\", client 1 has \"indicator\"; sites that fill missing cells must fill them alike"
+            "site `site-0` has data.missing = \"mean\", site `site-1` has \"indicator\"; sites that fill missing cells must fill them alike"
         );
         let mut silent = told(&south(Missing::Mean), 1);
         silent.sums = None;
@@ -218,7 +215,8 @@ mod tests {
         assert!(!serde_json::to_string(&description).unwrap().contains("attic"));
         assert!(problems(&secret, &description)[0].contains("tell.categories = false"));
         assert!(
-            message(&[told(&north(Missing::Mean), 0), description]).starts_with("client 1 does not tell the texts")
+            message(&[told(&north(Missing::Mean), 0), description])
+                .starts_with("site `site-1` does not tell the texts")
         );
     }
 

@@ -124,6 +124,10 @@ fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
 fn with(state: State, set: &str, rows: &Dataset) -> State {
     let values = Values::F32(rows.features.iter().copied().collect());
     let state = state.with_array(set, Array { shape: rows.features.shape().to_vec(), values });
+    let state = match &rows.groups {
+        Some(groups) => state.with_counts(&format!("{set}_groups"), groups.iter().copied()),
+        None => state,
+    };
     let targets = format!("{set}_targets");
     match &rows.targets {
         Targets::Classes { labels, .. } => state.with_counts(&targets, labels.iter().copied()),
@@ -147,15 +151,18 @@ fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
         features,
         clients: None,
         client_names: None,
+        groups: state.counts(&format!("{set}_groups")).ok(),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
 
     use tempfile::TempDir;
 
+    use super::super::describe::describe;
     use super::super::describe::tests::site;
     use super::*;
     use crate::datasets::{Header, Task};
@@ -182,7 +189,7 @@ mod tests {
         assert_eq!((&a.sha256, &a.columns), (&b.sha256, &b.columns));
         for (a, b) in [(&a.train, &b.train), (&a.validation, &b.validation), (&a.test, &b.test)] {
             assert_eq!((&a.features, &a.targets, &a.feature_names), (&b.features, &b.targets, &b.feature_names));
-            assert_eq!((&a.name, &a.feature_shape), (&b.name, &b.feature_shape));
+            assert_eq!((&a.name, &a.feature_shape, &a.groups), (&b.name, &b.feature_shape, &b.groups));
         }
     }
 
@@ -199,6 +206,33 @@ mod tests {
             assert_same(&from_table(&site).unwrap(), &read);
             assert_same(&SiteRows::open(&site).unwrap(), &read);
         }
+    }
+
+    #[test]
+    fn the_table_has_the_groups_of_the_rows_which_are_in_one_set_each() {
+        // 20 patients with one to three visits.
+        let visits = (0..20).flat_map(|patient| vec![patient; 1 + patient % 3]);
+        let text: String =
+            visits.enumerate().map(|(row, patient)| format!("P{patient},{row},{}\n", ["no", "yes"][row % 2])).collect();
+        let (_dir, mut site) = place(&format!("patient,ph,sick\n{text}"), Task::Classification, "sick");
+        site.data.reading.group_column = "patient".into();
+        site.data.calibration_fraction = 0.125;
+        let mut read = SiteRows::read(&site).unwrap();
+        let groups = |rows: &Dataset| rows.groups.iter().flatten().copied().collect::<BTreeSet<usize>>();
+        let sets = [&read.train, &read.validation, &read.calibration, &read.test].map(groups);
+        // A fifth of 20 patients for the test, a quarter and an eighth of the other 16 for the others.
+        assert_eq!(sets.each_ref().map(BTreeSet::len), [10, 4, 2, 4]);
+        assert_eq!(sets.iter().flatten().collect::<BTreeSet<_>>().len(), 20);
+        read.keep(&site).unwrap();
+        assert_same(&from_table(&site).unwrap(), &read);
+
+        // Ten patients, and more rows than these: sums are told of ten and not of eleven.
+        assert!(read.train.rows() > 10);
+        let told = |min_rows: usize| {
+            site.tell.min_rows = min_rows;
+            describe(&site, &read, 7).sums.is_some()
+        };
+        assert_eq!([10, 11].map(told), [true, false]);
     }
 
     #[test]

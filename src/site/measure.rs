@@ -9,7 +9,7 @@ use super::describe::SiteRows;
 use super::encode;
 use super::fit::{Holder, Misfit, columns};
 use crate::datasets::moments::squared_deviations;
-use crate::datasets::{Encoding, ExactSum, Targets};
+use crate::datasets::{Encoding, ExactSum, Targets, unit_count};
 
 /// What a site tells in the second exchange: exact sums over its training rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub fn measure(
 ) -> Result<Deviations, Misfit> {
     let (client, train) = (site.index, &rows.train);
     let misfit = |problem: &str| Err(Misfit::new(Holder::Client(client), problem));
-    if !site.tell.sums_of(train.rows()) {
+    if !site.tell.sums_of(unit_count(train)) {
         return misfit("it tells no sums (tell.statistics, tell.min_rows)");
     }
     if !means.features.iter().chain(&means.target).all(|mean| mean.is_finite()) {

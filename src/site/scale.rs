@@ -20,13 +20,11 @@ pub enum ScaleError {
         /// Why it cannot be had.
         reason: &'static str,
     },
-    /// A client tells no sums.
-    #[error(
-        "client {client} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and {need}"
-    )]
+    /// A site tells no sums.
+    #[error("{site} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and {need}")]
     NoSums {
-        /// The first such client.
-        client: usize,
+        /// The first such site.
+        site: String,
         /// What needs them, and a remedy.
         need: &'static str,
     },
@@ -42,10 +40,10 @@ pub enum ScaleError {
         expected: usize,
     },
     /// An answer of the second exchange that does not fit the question.
-    #[error("client {client} tells the deviations of other columns than it was asked for, or negative ones")]
+    #[error("{site} tells the deviations of other columns than it was asked for, or negative ones")]
     Deviations {
-        /// The client.
-        client: usize,
+        /// The site.
+        site: String,
     },
 }
 
@@ -71,7 +69,8 @@ pub fn means_for(agreed: &Agreement, normalise: Normalise) -> Result<Option<Mean
                  data.normalise = \"none\""
             }
         };
-        return Err(ScaleError::NoSums { client: agreed.silent.first().copied().unwrap_or_default(), need });
+        let site = agreed.called(agreed.silent.first().copied().unwrap_or_default());
+        return Err(ScaleError::NoSums { site, need });
     };
     if regression && means.target.is_none() {
         return Err(ScaleError::Overflow);
@@ -123,7 +122,7 @@ fn check(agreed: &Agreement, means: &Means, told: &[Deviations]) -> Result<(), S
     for site in told {
         let columns = site.features.len() == means.features.len() && site.target.is_some() == means.target.is_some();
         if !columns || site.features.iter().chain(&site.target).any(|sum| sum.value() < 0.0) {
-            return Err(ScaleError::Deviations { client: site.index });
+            return Err(ScaleError::Deviations { site: agreed.called(site.index) });
         }
         if let Some(missing) = missing.get_mut(site.index) {
             *missing = false;
@@ -136,6 +135,11 @@ fn check(agreed: &Agreement, means: &Means, told: &[Deviations]) -> Result<(), S
 }
 
 impl Agreement {
+    /// A client's site for a message.
+    fn called(&self, client: usize) -> String {
+        self.called.get(client).cloned().unwrap_or_else(|| format!("client {client}"))
+    }
+
     /// What every site needs to bring its rows into the form that the model takes.
     ///
     /// # Arguments
@@ -157,6 +161,7 @@ impl Agreement {
             targets,
             clients: None,
             client_names: None,
+            groups: None,
         };
         ModelCard::of(&shape, normalisation).with_encoding(self.encoding.clone())
     }
@@ -179,6 +184,7 @@ mod tests {
             encoding: None,
             classes: classes.map(|names| names.iter().map(ToString::to_string).collect()),
             means: Some(Means { features: vec![2.0], target: classes.is_none().then_some(5.0) }),
+            called: vec!["site `north`".into(), "site `south`".into()],
             silent: vec![],
             notes: vec![],
         }
@@ -227,7 +233,7 @@ mod tests {
         let silent = |classes| Agreement { means: None, silent: vec![1], ..agreed(classes) };
         assert_eq!(
             message(&silent(TREES), Normalise::Standard),
-            "client 1 tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
+            "site `south` tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
              data.normalise = \"standard\" needs those of all clients; change the site's file, or set data.normalise = \
              \"none\""
         );
@@ -243,7 +249,7 @@ mod tests {
         let good = |index| told(index, &[1.0], None);
         for bad in [told(1, &[], None), told(1, &[1.0, 1.0], None), told(1, &[1.0], Some(1.0)), told(1, &[-1.0], None)]
         {
-            assert!(message(&[good(0), bad]).starts_with("client 1 tells the deviations of other columns"));
+            assert!(message(&[good(0), bad]).starts_with("site `south` tells the deviations of other columns"));
         }
         for answers in [vec![good(0)], vec![good(0), good(0)], vec![good(0), good(2)], vec![good(0), good(1), good(1)]]
         {

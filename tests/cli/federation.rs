@@ -85,9 +85,9 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     let place = place();
     place.write("1/rows.csv", rows(1, 100, 0.3).replace("flow", "Flow"));
     place.write("1/test.csv", rows(1, 30, 0.3).replace("flow", "Flow"));
-    place.refuses(&line(""), &["only client 0 has `flow`", "if `Flow` is the column `flow`"]);
+    place.refuses(&line(""), &["only site `ward-0` has `flow`", "if `Flow` is the column `flow`"]);
     place.write("1/rows.csv", rows(1, 100, 0.3)).write("1/test.csv", rows(1, 30, 7.1));
-    place.refuses(&line("").replace("2/site.toml", "1/site.toml"), &["client 1 is claimed by two sites"]);
+    place.refuses(&line("").replace("2/site.toml", "1/site.toml"), &["`index` 1 is claimed by two sites"]);
     place.refuses(&line("").replace("2/site.toml", "none.toml"), &["none.toml"]);
     let site = place.text("2/site.toml");
     place.write("2/site.toml", site.replace("ward-2", "ward-0"));
@@ -99,15 +99,15 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.refuses(&line("--set data.kind=digits"), &["`data.kind` must be \"sites\""]);
     place.refuses(&line("--set data.normalise=minmax"), &["minmax", "\"standard\", \"none\""]);
     place.refuses("train run.toml", &["--sites"]);
-    place.refuses(&line("--set data.rotate=principal"), &["client 0 tells no sums of products", "tell.products"]);
-    place.refuses(&line("--set data.class_weights=balanced"), &["client 0 does not tell", "tell.class_counts"]);
+    place.refuses(&line("--set data.rotate=principal"), &["site `ward-0` tells no sums of products", "tell.products"]);
+    place.refuses(&line("--set data.class_weights=balanced"), &["site `ward-0` does not tell", "tell.class_counts"]);
     let corrected = "--set evaluation.personal=true --set evaluation.prior_correction=true";
     place.refuses(
         &line(corrected),
-        &["client 0 does not tell", "tell.class_counts", "evaluation.prior_correction = false"],
+        &["site `ward-0` does not tell", "tell.class_counts", "evaluation.prior_correction = false"],
     );
     place.write("2/rows.csv", rows(2, 9, 0.3));
-    place.refuses(&line(""), &["client 2 tells no sums", "tell.min_rows"]);
+    place.refuses(&line(""), &["site `ward-2` tells no sums", "tell.min_rows"]);
 }
 
 /// The ids of the processes that a process has started.
@@ -213,15 +213,21 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
 }
 
 #[test]
-fn the_sites_of_a_table_with_a_positive_class_train_to_its_bits() {
+fn the_sites_of_a_table_with_a_positive_class_and_groups_train_to_its_bits() {
     let place = Place::new();
-    let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)]);
-    place.write("table.csv", "x,y,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
+    let row = |i: usize| {
+        format!("P{},{},{},{}\n", i / 3, i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)])
+    };
+    place.write("table.csv", "patient,x,y,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
     let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=outcome --set data.positive=alive \
-                --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
+                --set data.group_column=patient --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
     place.works(&format!("train --quiet {keys} --out runs/here"));
     assert_eq!(place.json("runs/here/model.json")["classes"], serde_json::json!(["dead", "alive"]));
     let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    // Of 20 patients with three visits each, 16 are for training: 5, 5 and 6 of them at a site.
+    assert_eq!([0, 1, 2].map(|site| place.text(&format!("rehearsal/{site}/train.csv")).lines().count()), [16, 16, 19]);
+    assert!(place.text("rehearsal/0/train.csv").starts_with("target,group,x,y\n"));
+    assert!(place.text("rehearsal/0/site.toml").contains("group_column = \"group\"\n"));
     let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert_eq!(place.json("runs/sites/model.json")["classes"], serde_json::json!(["dead", "alive"]));

@@ -188,8 +188,8 @@ fn two_sites_agree_on_columns_classes_and_means() {
         "means of the features over all training rows: 356.4270833333333, 320.4270833333333\n",
         // From Python's math.fsum over the squared deviations of all 24 rows.
         "standard deviations, 1 for a constant: 102.27518165282356, 281.6686222888841\n",
-        "note: class `alder` is not at client 1\n",
-        "note: class `beech` is not at client 0\n",
+        "note: class `alder` is not at site `south`\n",
+        "note: class `beech` is not at site `north`\n",
     ] {
         assert!(printed.contains(line), "no {line:?} in {printed}");
     }
@@ -204,13 +204,13 @@ fn a_site_may_hold_one_class_if_another_site_has_more() {
     let rows = table("ph,flow,tree", 12, 12, &["oak"]);
     let printed = sites.site("south", 1, &rows, "").prints("sites/north.toml sites/south.toml");
     assert!(printed.contains("All rows are of one class; another site must have another class"), "{printed}");
-    assert!(printed.contains("note: class `alder` is not at client 1\n"), "{printed}");
+    assert!(printed.contains("note: class `alder` is not at site `south`\n"), "{printed}");
     sites.site("north", 0, &table("ph,flow,tree", 0, 12, &["oak"]), "");
     sites.refuses("sites/north.toml sites/south.toml", &["all clients hold one class only, `oak`"]);
 }
 
 #[test]
-fn sites_that_cannot_train_together_are_refused_by_client_and_column() {
+fn sites_that_cannot_train_together_are_refused_by_name_and_column() {
     let sites = Sites::new();
     sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "");
     let other = table("ph,flow,tree", 12, 12, TREES);
@@ -218,21 +218,22 @@ fn sites_that_cannot_train_together_are_refused_by_client_and_column() {
         sites.site("south", index, rows, more);
         sites.refuses("sites/north.toml sites/south.toml", &[words]);
     };
-    refuses(0, &other, "", "client 0 is claimed by two sites, `north` and `south`; give each its own `index`");
-    refuses(2, &other, "", "no site is client 1: 2 sites must have the indices 0 to 1");
-    refuses(1, &table("ph,flow,tree", 0, 12, TREES), "", "clients 0 and 1 have the same file");
-    let columns = "client 1 has 2 features, client 0 has 2; only client 0 has `flow`; only client 1 has `Flow`";
+    refuses(0, &other, "", "`index` 0 is claimed by two sites, `north` and `south`; give each its own");
+    refuses(2, &other, "", "no site has the `index` 1: those of 2 sites must be 0 to 1");
+    refuses(1, &table("ph,flow,tree", 0, 12, TREES), "", "site `north` and site `south` have the same file");
+    let columns =
+        "site `south` has 2 features, site `north` has 2; only site `north` has `flow`; only site `south` has `Flow`";
     refuses(1, &table("ph,Flow,tree", 12, 12, TREES), "", columns);
     let narrow: String = (0..12).map(|row| format!("{},{}\n", flow(row), TREES[row % 2])).collect();
     let narrow = format!("flow,tree\n{narrow}");
-    refuses(1, &narrow, "", "client 1 has 1 feature, client 0 has 2; only client 0 has `ph`");
+    refuses(1, &narrow, "", "site `south` has 1 feature, site `north` has 2; only site `north` has `ph`");
     let bare = other.split_once('\n').unwrap().1;
-    refuses(1, bare, "", "client 1 has no header, client 0 has");
+    refuses(1, bare, "", "site `south` has no header, site `north` has");
     let real: String = (0..12).map(|row| format!("{},{},{row}.75\n", ph(row), flow(row))).collect();
     let real = format!("ph,flow,tree\n{real}");
-    refuses(1, &real, "task = \"regression\"", "client 1 holds a regression, client 0 a classification");
+    refuses(1, &real, "task = \"regression\"", "site `south` holds a regression, site `north` a classification");
     sites.site("south", 1, &real, "");
-    let words = ["client 1 calls its task a classification", "task = \"regression\""];
+    let words = ["site `south` calls its task a classification", "task = \"regression\""];
     let message = sites.refuses("sites/north.toml sites/south.toml", &words);
     assert!(!message.contains(".75"), "{message}");
 }

@@ -233,7 +233,7 @@ fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     assert!(checked.contains("please note:\n  - data.missing = \"drop\" leaves out"), "{checked}");
     let secret = place.text("1/site.toml").replace("categories = true", "categories = false");
     place.write("1/site.toml", secret);
-    place.refuses(line, &["client 1 does not tell the texts of its columns of categories (tell.categories = false)"]);
+    place.refuses(line, &["site `s1` does not tell the texts of its columns of categories (tell.categories = false)"]);
 }
 
 /// Rows of a large and two small classes.

@@ -42,6 +42,7 @@ fn rows(task: Task) -> (Dataset, Dataset) {
             targets,
             clients: Some(clients),
             client_names: None,
+            groups: None,
         }
     };
     (set(130, 0.0), set(60, 0.5))

@@ -13,6 +13,8 @@ pub struct Reading {
     pub ignore: Vec<String>,
     /// Columns that are no feature, and that predictions are written beside.
     pub id: Vec<String>,
+    /// The column of each row's group, whose rows stay together; empty for none. It is no feature, and may be one of `id`.
+    pub group_column: String,
     /// Columns of texts, which are one-hot encoded.
     pub categorical: Categorical,
     /// Columns of yes and no.
@@ -140,8 +142,19 @@ impl Reading {
     }
 
     /// The named columns that are no feature, with their keys.
-    pub(crate) fn no_features(&self) -> [(&'static str, &[String]); 2] {
-        [("data.ignore", &self.ignore), ("data.id", &self.id)]
+    pub(crate) fn no_features(&self) -> [(&'static str, &[String]); 3] {
+        [("data.ignore", &self.ignore), ("data.id", &self.id), (Self::GROUP, self.group())]
+    }
+
+    /// The key that names [`Self::group_column`].
+    pub(crate) const GROUP: &'static str = "data.group_column";
+
+    /// The column of each row's group, if there is one.
+    fn group(&self) -> &[String] {
+        match self.group_column.as_str() {
+            "" => &[],
+            _ => std::slice::from_ref(&self.group_column),
+        }
     }
 
     /// Checks what a config's schema does not.
@@ -155,14 +168,27 @@ impl Reading {
 }
 
 /// The keys of [`Reading`], in the order of a resolved config.
-pub(crate) const READING: [Key; 9] = joined(&[&[IGNORE, ID], &CELLS]);
+pub(crate) const READING: [Key; 10] = joined(&[&[IGNORE, ID, GROUP_COLUMN], &CELLS]);
 
 /// [`READING`] of a site's own file, whose results have the predictions.
-pub(crate) const READING_AT_SITE: [Key; 9] = joined(&[
+pub(crate) const READING_AT_SITE: [Key; 10] = joined(&[
     &[
         IGNORE,
         ID.doc(
             "Columns that are no feature, such as the number of a patient; `fedstein predict` on the site's own results writes them before its predictions.",
+        ),
+        GROUP_COLUMN,
+    ],
+    &CELLS,
+]);
+
+/// [`READING`] of a server, whose file of test rows and whose new rows may have the columns of the sites' files.
+pub(crate) const READING_AT_SERVER: [Key; 10] = joined(&[
+    &[
+        IGNORE,
+        ID,
+        GROUP_COLUMN.doc(
+            "A column that is no feature, such as the patient of a visit. The rows of a group stay together at a site whose own file names it. `\"\"`: none.",
         ),
     ],
     &CELLS,
@@ -218,4 +244,12 @@ const ID: Key = key(
     Accepts::Columns { words: &[] },
     Texts(&[]),
     "Columns that are no feature, such as the number of a patient; `fedstein predict` writes them before its predictions.",
+);
+
+/// The key `group_column`.
+const GROUP_COLUMN: Key = key(
+    "group_column",
+    Accepts::Column { may_be_empty: true },
+    Text(""),
+    "The column of each row's group, such as the patient of a visit: rows with the same cell stay together where rows are drawn for testing, validation and calibration, whose shares are then those of groups. It is no feature, and may be one of `id`. `\"\"`: none.",
 );

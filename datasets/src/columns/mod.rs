@@ -17,7 +17,7 @@ pub use keys::{Categorical, Decimal, Missing, MissingTarget, Reading, Rule};
 pub use tally::Tally;
 
 pub(crate) use cell::{Purpose, is_missing};
-pub(crate) use keys::{READING, READING_AT_SITE};
+pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

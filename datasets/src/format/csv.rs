@@ -64,6 +64,19 @@ pub struct CsvTable {
     pub labels: Vec<usize>,
     /// An index into the [`Names`] of the clients. Empty if there is no client column.
     pub clients: Vec<usize>,
+    /// An index into the [`Names`] of the groups; `None` if there is no column of groups.
+    pub groups: Option<Vec<usize>>,
+}
+
+/// The texts of the columns that are numbered over all files of a data set.
+#[derive(Clone, Debug, Default)]
+pub struct Numbered {
+    /// Those of the target.
+    pub classes: Names,
+    /// Those of the clients.
+    pub clients: Names,
+    /// Those of the groups.
+    pub groups: Names,
 }
 
 /// The distinct texts of a column in the order of their first appearance, over one file or several.
@@ -162,18 +175,13 @@ pub fn places<'a>(names: &'a [String], list: &[String]) -> Result<Vec<usize>, &'
 /// Reads a table with a target.
 ///
 /// # Arguments
-/// - `classes`, `clients`: grow by the texts of this file; pass the same ones for every file of a data set, then
-///   take the final order from [`Names::sorted`].
+/// - `numbered`: grows by the texts of this file; pass the same one for every file of a data set, then take the final order
+///   from [`Names::sorted`].
 ///
 /// # Errors
 /// A column does not exist, there is no feature column or no data row, a line has another number of fields, a cell does
-/// not fit its column, or a label or client is empty.
-pub fn read(
-    path: &Path,
-    options: &CsvOptions,
-    classes: &mut Names,
-    clients: &mut Names,
-) -> Result<CsvTable, DataError> {
+/// not fit its column, or a label, client or group is empty.
+pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Result<CsvTable, DataError> {
     let reading = options.reading;
     reading.check()?;
     let texts_of = by_content(path, options)?;
@@ -184,12 +192,17 @@ pub fn read(
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
     let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
     let client = place(Role::Client);
+    let group = match reading.group_column.as_str() {
+        "" => None,
+        column => lines.find(column)?,
+    };
     if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
         let name = super::table::text(name.as_bytes());
         return Err(lines.columns(format!("two columns are named `{name}`; give each feature a name of its own")));
     }
 
-    let (mut values, mut labels, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    let Numbered { classes, clients, groups } = numbered;
+    let (mut values, mut labels, mut ids, mut of_groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut unlabelled = 0;
     while lines.next()? {
         let no_target = is_missing(lines.field(target));
@@ -216,6 +229,13 @@ pub fn read(
         if let Some(client) = client {
             ids.push(clients.id(&lines.name(client, "a client")?));
         }
+        if let Some(group) = group {
+            // Rows of which nobody knows the group are not one group.
+            if is_missing(lines.field(group)) {
+                return Err(lines.bad(group, "a group".to_owned()));
+            }
+            of_groups.push(groups.id(&lines.name(group, "a group")?));
+        }
     }
     let names = lines.names.as_ref().map(|names| cells.columns.iter().map(|&column| names[column].clone()).collect());
     let Cells { columns: places, kinds, texts, values: features, dropped, .. } = cells;
@@ -229,7 +249,8 @@ pub fn read(
     }
     let features = lines.finish(features, kinds.len())?;
     let texts = texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
-    Ok(CsvTable { features, names, kinds, places, texts, unlabelled, dropped, values, labels, clients: ids })
+    let groups = group.map(|_| of_groups);
+    Ok(CsvTable { features, names, kinds, places, texts, unlabelled, dropped, values, labels, clients: ids, groups })
 }
 
 /// The cells of the feature columns, as they are read row by row.

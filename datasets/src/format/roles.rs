@@ -3,7 +3,7 @@
 use super::csv::CsvOptions;
 use super::lines::Lines;
 use crate::DataError;
-use crate::columns::{CellKind, Notation, Purpose, is_missing};
+use crate::columns::{CellKind, Notation, Purpose, Reading, is_missing};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::Path;
@@ -47,6 +47,8 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     for (key, columns) in reading.no_features() {
         for column in columns {
             match lines.find(column)? {
+                // Predictions may be written beside the group.
+                Some(column) if key == Reading::GROUP && named.by.get(&column) == Some(&"data.id") => {}
                 Some(column) => named.name(lines, column, key, Role::None)?,
                 None if options.is_second => {}
                 None => return Err(lines.no_column_of(key, column)),

@@ -6,7 +6,8 @@
 
 use super::validation::split;
 use super::{Partition, PartitionConfig};
-use crate::{DataError, Targets};
+use crate::units::Units;
+use crate::{DataError, Dataset};
 use rand::Rng;
 
 /// Holds out a share of each client's rows from its training rows.
@@ -16,7 +17,7 @@ use rand::Rng;
 pub(super) fn hold_out(
     mut partition: Partition,
     &PartitionConfig { calibration: share, validation, .. }: &PartitionConfig,
-    targets: &Targets,
+    train: &Dataset,
     rng: &mut impl Rng,
 ) -> Result<Partition, DataError> {
     if !(0.0..1.0).contains(&share) || share + validation >= 1.0 {
@@ -27,11 +28,13 @@ pub(super) fn hold_out(
         return Ok(partition);
     }
     let before = std::mem::take(&mut partition.clients);
+    let count = |rows: &[usize]| Units::of(train, rows.iter().copied()).list().len();
     for (client, rows) in before.iter().enumerate() {
-        let all = rows.len() + partition.validation[client].len();
+        let left = count(rows);
+        let all = left + count(&partition.validation[client]);
         let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
             Some(same) => (partition.clients[same].clone(), partition.calibration[same].clone()),
-            None => split(rows, evenly((all as f64 * share + 0.5) as usize, rows.len()), targets, rng),
+            None => split(rows, evenly((all as f64 * share + 0.5) as usize, left), train, rng),
         };
         partition.clients.push(kept);
         partition.calibration[client] = out;

@@ -1,14 +1,15 @@
-//! `iid`: shuffled, contiguous blocks; client k of K gets ⌊n(k+1)/K⌋ − ⌊nk/K⌋ of n rows.
+//! `iid`: shuffled, contiguous blocks; client k of K gets ⌊n(k+1)/K⌋ − ⌊nk/K⌋ of n rows, or of n groups of rows.
 
 use super::test_rows::TestRows;
 use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
+use crate::units::Units;
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-/// Shuffled blocks whose sizes differ by at most one row.
+/// Shuffled blocks whose sizes differ by at most one row, or one group of rows.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Iid {
     /// The number of clients K.
@@ -26,10 +27,11 @@ impl Scheme for Iid {
     }
 
     fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
-        let (rows, clients) = (train.rows(), self.clients);
-        let mut order: Vec<usize> = (0..rows).collect();
+        let (all, clients) = (Units::of(train, 0..train.rows()), self.clients);
+        let mut order = all.list();
         order.shuffle(rng);
-        let blocks = (0..clients).map(|k| order[rows * k / clients..rows * (k + 1) / clients].to_vec());
+        let units = order.len();
+        let blocks = (0..clients).map(|k| order[units * k / clients..units * (k + 1) / clients].concat());
         Ok(Partition::new(blocks.collect(), Vec::new()))
     }
 }

@@ -24,11 +24,12 @@ mod table;
 mod test_rows;
 mod validation;
 
-use crate::{DataError, Dataset};
+use crate::{DataError, Dataset, units};
 use fedstein_schema::Literal::{Float, Int};
 use fedstein_schema::{Accepts, COUNT, Interval, Key, Kind, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use test_rows::TestRows;
 
 pub use labels_per_client::Cut;
@@ -194,10 +195,14 @@ impl From<PartitionScheme> for PartitionConfig {
 /// calibration.
 ///
 /// # Errors
-/// There are no clients or more clients than rows, the kind cannot use these targets (all but `iid` and `by-column`
-/// need classes), or a parameter is out of range.
+/// There are no clients or more clients than rows, or groups; the kind cannot use these targets (all but `iid` and
+/// `by-column` need classes), or separates the rows of a group (the same kinds), or a parameter is out of range.
 pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
     let scheme = &config.scheme;
+    if train.groups.is_some() && scheme.properties().by_class {
+        let problem = "assigns rows by their class, and would separate the rows of a group; use `iid`".to_owned();
+        return Err(DataError::Partition { kind: scheme.kind(), problem });
+    }
     if let Some(clients) = scheme.clients() {
         let rows = train.rows();
         if clients == 0 {
@@ -207,9 +212,34 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         if clients > rows && scheme.properties().disjoint {
             return Err(DataError::TooManyClients { clients, rows });
         }
+        let groups = units::count(train);
+        if clients > groups && scheme.properties().disjoint {
+            let problem = format!("must be at most {groups}, the number of groups of the training rows");
+            return Err(DataError::config("partition.clients", clients, problem));
+        }
     }
-    let partition = validation::hold_out(scheme.assign(train, rng)?, config.validation, &train.targets, rng)?;
-    calibration::hold_out(partition, config, &train.targets, rng)
+    let mut partition = scheme.assign(train, rng)?;
+    if config.validation > 0.0 || config.calibration > 0.0 {
+        partition.notes.extend(shared_groups(train, &partition.clients));
+    }
+    let partition = validation::hold_out(partition, config.validation, train, rng)?;
+    calibration::hold_out(partition, config, train, rng)
+}
+
+/// A note on the groups whose rows belong to several clients, each of which holds out rows on its own.
+fn shared_groups(train: &Dataset, clients: &[Vec<usize>]) -> Option<String> {
+    let groups = train.groups.as_ref()?;
+    let mut client_of = BTreeMap::new();
+    let of_rows = clients.iter().zip(0..).flat_map(|(rows, client)| rows.iter().map(move |&row| (groups[row], client)));
+    let crossing = of_rows.filter(|&(group, client)| *client_of.entry(group).or_insert(client) != client);
+    let shared = crossing.map(|(group, _)| group).collect::<BTreeSet<_>>().len();
+    (shared > 0).then(|| {
+        format!(
+            "{shared} of {} groups have rows at several clients, each of which holds out rows on its own: rows of these \
+             groups can be training rows of one client and held out by another",
+            client_of.len()
+        )
+    })
 }
 
 impl Partition {

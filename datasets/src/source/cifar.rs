@@ -93,6 +93,7 @@ fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, Dat
         targets: Targets::Classes { labels, names: classes.to_vec() },
         clients: None,
         client_names: None,
+        groups: None,
     })
 }
 

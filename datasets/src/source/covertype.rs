@@ -101,6 +101,7 @@ fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
         targets: Targets::Classes { labels, names: CLASSES.map(str::to_owned).to_vec() },
         clients: None,
         client_names: None,
+        groups: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::{DataSet, Origin, Rows, Source};
 use crate::columns::{Categorical, CellKind, Columns, READING, READING_AT_SITE, Reading};
-use crate::format::csv::{self, CsvOptions, CsvTable, Names, Task};
+use crate::format::csv::{self, CsvOptions, CsvTable, Names, Numbered, Task};
 use crate::format::header::Header;
 use crate::format::table;
 use crate::positive::{self, POSITIVE};
@@ -131,7 +131,7 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
-const KEYS: [Key; 22] = joined(&[
+const KEYS: [Key; 23] = joined(&[
     &[PATH, TARGET, TASK, POSITIVE, HEADER, DELIMITER, CLIENT_COLUMN],
     &READING,
     &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
@@ -139,7 +139,7 @@ const KEYS: [Key; 22] = joined(&[
 
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
-pub const SITE_KEYS: &[Key] = &joined::<19>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
+pub const SITE_KEYS: &[Key] = &joined::<20>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
 
 const SITE_FILE: [Key; 6] = [
     PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
@@ -210,7 +210,7 @@ impl Csv {
             reading: &self.reading,
             is_second: false,
         };
-        let Files { train, test, columns, notes } = read(
+        let Files { train, test, columns, mut notes } = read(
             ("data.path", &self.path),
             &self.test_path,
             &columns,
@@ -220,7 +220,27 @@ impl Csv {
             Some(test) => (train, test),
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
+        notes.extend(self.note_on_groups(&train, &test));
         Ok(Cells { train, test, columns, notes })
+    }
+
+    /// How the groups lie in training and test rows. Two files can share some.
+    fn note_on_groups(&self, train: &Dataset, test: &Dataset) -> Option<String> {
+        let column = &self.reading.group_column;
+        let train: HashSet<usize> = train.groups.as_ref()?.iter().copied().collect();
+        let Some(groups) = &test.groups else {
+            let problem = "the file of the test rows has no such column, so it may have rows of the same groups";
+            return Some(format!("data.group_column = `{column}`: {problem} as that of the training rows"));
+        };
+        let test: HashSet<usize> = groups.iter().copied().collect();
+        let (trained, tested, shared) = (train.len(), test.len(), train.intersection(&test).count());
+        let both = match shared {
+            0 => "none in both".to_owned(),
+            _ => format!("{shared} in both: test scores are too good where rows of a group are alike"),
+        };
+        Some(format!(
+            "data.group_column = `{column}`: {trained} groups in the training rows, {tested} in the test rows, {both}"
+        ))
     }
 
     /// The features of the rows that are kept, by what is learned from those to train on.
@@ -260,7 +280,12 @@ impl Source for Csv {
             Task::Classification => TargetKind::Classes(None),
             Task::Regression => TargetKind::Real,
         };
-        DataProperties { target, natural_clients: !self.client_column.is_empty(), superclasses: false }
+        DataProperties {
+            target,
+            natural_clients: !self.client_column.is_empty(),
+            superclasses: false,
+            groups: !self.reading.group_column.is_empty(),
+        }
     }
 
     fn auto_scale(&self) -> Normalise {
@@ -323,12 +348,12 @@ pub(super) fn read(
     options: &CsvOptions,
     wanted: Wanted<'_>,
 ) -> Result<Files, DataError> {
-    let (mut classes, mut clients) = (Names::default(), Names::default());
+    let mut numbered = Numbered::default();
     let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
         if !path.exists() {
             return Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() });
         }
-        csv::read(path, options, &mut classes, &mut clients)
+        csv::read(path, options, &mut numbered)
     };
     let mut train = read_file(key, path, options)?;
     let test = match test_path {
@@ -347,7 +372,7 @@ pub(super) fn read(
     }
     let test = test.map(|test| in_order_of(&mut train, test, Path::new(test_path))).transpose()?;
 
-    let (mut names, mut class_of) = classes.sorted();
+    let (mut names, mut class_of) = numbered.classes.sorted();
     if options.task == Task::Classification {
         check_classes(path, options.target, &names, wanted.least_classes)?;
         // Other sites may have a class of which this one has test rows alone.
@@ -358,7 +383,7 @@ pub(super) fn read(
     if positive::make_second(&mut names, wanted.positive)? {
         class_of.iter_mut().for_each(|class| *class = 1 - *class);
     }
-    let (client_names, client_of) = clients.sorted();
+    let (client_names, client_of) = numbered.clients.sorted();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or("csv").to_owned();
     let columns = Columns {
@@ -384,6 +409,7 @@ pub(super) fn read(
         clients: (!options.client.is_empty())
             .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
         client_names: (!options.client.is_empty()).then(|| client_names.clone()),
+        groups: table.groups,
     };
     Ok(Files { train: assemble(train), test: test.map(assemble), columns, notes })
 }
@@ -406,7 +432,8 @@ fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = Strin
         .into_iter()
         .filter(|(_, count, _)| *count > 0)
         .map(move |(key, count, what)| {
-            format!("data.{key} = \"drop\" leaves out {count} of the {rows} rows of {path}, which have {what}")
+            let have = if count == 1 { "has" } else { "have" };
+            format!("data.{key} = \"drop\" leaves out {count} of the {rows} rows of {path}, which {have} {what}")
         })
 }
 

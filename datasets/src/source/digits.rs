@@ -76,5 +76,6 @@ fn digits() -> Result<Dataset, DataError> {
         targets: Targets::Classes { labels, names: (0..10).map(|d| d.to_string()).collect() },
         clients: None,
         client_names: None,
+        groups: None,
     })
 }

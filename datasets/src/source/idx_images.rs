@@ -40,6 +40,7 @@ pub(super) fn read(name: &str, data_dir: &Path, classes: Vec<String>) -> Result<
             targets: Targets::Classes { labels, names: classes.clone() },
             clients: None,
             client_names: None,
+            groups: None,
         })
     };
     let (train, test) = (half("train")?, half("t10k")?);

@@ -13,7 +13,7 @@ use std::path::Path;
 const DSVGD: &str = "R. Kassab, O. Simeone, Federated generalized Bayesian learning via distributed Stein variational gradient descent, 2022";
 
 const PROPERTIES: DataProperties =
-    DataProperties { target: TargetKind::Likelihoods, natural_clients: true, superclasses: false };
+    DataProperties { target: TargetKind::Likelihoods, natural_clients: true, superclasses: false, groups: false };
 
 /// The 1-D toy of the DSVGD paper: two rows, one likelihood each ([`mixture`]); train and test are the same.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

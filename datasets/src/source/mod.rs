@@ -220,7 +220,12 @@ impl DataProperties {
             Targets::Real { .. } => TargetKind::Real,
             Targets::None { .. } => TargetKind::Likelihoods,
         };
-        Self { target, natural_clients: data.clients.is_some(), superclasses: data.superclasses().is_some() }
+        Self {
+            target,
+            natural_clients: data.clients.is_some(),
+            superclasses: data.superclasses().is_some(),
+            groups: data.groups.is_some(),
+        }
     }
 }
 

@@ -240,6 +240,7 @@ fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, Dat
         targets: Targets::Classes { labels, names: SIGN_NAMES.map(str::to_owned).to_vec() },
         clients: None,
         client_names: None,
+        groups: None,
     };
     Ok(if distinct { split::distinct(&all) } else { all })
 }

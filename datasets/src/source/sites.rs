@@ -1,7 +1,7 @@
 //! Rows that lie at the sites of a federation, and nowhere else.
 
 use super::{DataSet, Origin, Rows, Source};
-use crate::columns::{Columns, READING, Reading};
+use crate::columns::{Columns, READING_AT_SERVER, Reading};
 use crate::format::csv::{CsvOptions, Task};
 use crate::format::header::Header;
 use crate::positive::POSITIVE;
@@ -43,7 +43,7 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: [Key; 16] = joined(&[&OF_TEST_ROWS, &READING]);
+const KEYS: [Key; 17] = joined(&[&OF_TEST_ROWS, &READING_AT_SERVER]);
 
 const OF_TEST_ROWS: [Key; 7] = [
     TASK,
@@ -116,7 +116,7 @@ impl Source for Sites {
             Task::Classification => TargetKind::Classes(None),
             Task::Regression => TargetKind::Real,
         };
-        DataProperties { target, natural_clients: false, superclasses: false }
+        DataProperties { target, natural_clients: false, superclasses: false, groups: false }
     }
 
     fn auto_scale(&self) -> Normalise {

@@ -157,6 +157,7 @@ fn read(
         targets: Targets::Real { values },
         clients: None,
         client_names: None,
+        groups: None,
     };
     if test_split == -1 {
         return split::train_test(&all, test_fraction, rng);

@@ -76,6 +76,7 @@ fn read(data_dir: &Path) -> Result<Dataset, DataError> {
         targets: Targets::Classes { labels: table.labels, names: SIGN_NAMES.map(str::to_owned).to_vec() },
         clients: Some(table.clients),
         client_names: None,
+        groups: None,
     })
 }
 

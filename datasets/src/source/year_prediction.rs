@@ -84,6 +84,7 @@ fn split_by_position(path: &Path, train: usize, test: usize) -> Result<(Dataset,
         targets: Targets::Real { values },
         clients: None,
         client_names: None,
+        groups: None,
     };
     Ok((half(first, years), half(last, test_years)))
 }

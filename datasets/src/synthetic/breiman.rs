@@ -86,6 +86,7 @@ fn generate<const C: usize, R: Rng>(
         targets: Targets::Classes { labels, names: names.map(str::to_owned).to_vec() },
         clients: None,
         client_names: None,
+        groups: None,
     }
 }
 

@@ -189,6 +189,7 @@ pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
         targets: Targets::None { rows: 2 },
         clients: Some(vec![0, 1]),
         client_names: None,
+        groups: None,
     }
 }
 

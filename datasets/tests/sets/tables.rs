@@ -45,6 +45,7 @@ fn german(missing: Missing) -> Reading {
     Reading {
         ignore: texts(&["note"]),
         id: texts(&["patient"]),
+        group_column: String::new(),
         categorical: Categorical::Columns(texts(&["ward", "room"])),
         boolean: texts(&["smoker"]),
         date: texts(&["admitted"]),
@@ -165,6 +166,47 @@ fn test_rows_are_the_same_share_of_each_class_or_client_where_that_is_asked_for(
     };
     let message = loaded(csv).unwrap_err().to_string();
     assert!(message.contains("data.split") && message.contains("classes"), "{message}");
+}
+
+#[test]
+fn rows_of_a_group_stay_together_and_two_files_may_share_some() {
+    // 12 patients with three visits each.
+    let row = |i: usize| format!("{},P{},{},{}\n", i, i % 12, i * 7 % 5, if i % 3 == 0 { "a" } else { "b" });
+    let text = |rows: std::ops::Range<usize>| format!("visit,patient,x,y\n{}", rows.map(row).collect::<String>());
+    let dir = tempfile::tempdir().unwrap();
+    let [path, second, without] = ["t.csv", "second.csv", "without.csv"].map(|name| dir.path().join(name));
+    std::fs::write(&path, text(0..36)).unwrap();
+    std::fs::write(&second, text(9..14)).unwrap();
+    std::fs::write(&without, "visit,x,y\n90,3,b\n91,4,a\n").unwrap();
+    let reading = Reading { id: texts(&["visit", "patient"]), group_column: "patient".into(), ..Reading::default() };
+    let csv = Csv { target: "y".into(), test_fraction: 0.25, ..table(&path, reading) };
+    let data = loaded(csv.clone()).unwrap();
+    assert_eq!(data.train.feature_names, Some(texts(&["x"])));
+    let groups = |rows: &fedstein_datasets::Dataset| counts(rows.groups.as_ref().unwrap());
+    let (train, test) = (groups(&data.train), groups(&data.test));
+    assert!(
+        (0..12).all(|group| train.get(group).unwrap_or(&0) + test.get(group).unwrap_or(&0) == 3),
+        "{train:?} {test:?}"
+    );
+    assert_eq!((data.train.rows(), data.test.rows()), (27, 9));
+    let note = "data.group_column = `patient`: 9 groups in the training rows, 3 in the test rows, none in both";
+    assert_eq!(data.notes, [note]);
+
+    let with_test = |test: &Path| Csv { test_path: test.display().to_string(), ..csv.clone() };
+    let notes = loaded(with_test(&second)).unwrap().notes;
+    assert!(notes[0].ends_with("12 groups in the training rows, 5 in the test rows, 5 in both: test scores are too good where rows of a group are alike"), "{notes:?}");
+    let notes = loaded(with_test(&without)).unwrap().notes;
+    assert!(notes[0].contains("the file of the test rows has no such column"), "{notes:?}");
+
+    let of = |column: &str| Reading { group_column: column.into(), ..csv.reading.clone() };
+    let message = |csv: Csv| loaded(csv).unwrap_err().to_string();
+    assert!(message(Csv { reading: of("ward"), ..csv.clone() }).contains("data.group_column"));
+    assert!(message(Csv { reading: of("y"), ..csv.clone() }).contains("by data.target and by data.group_column"));
+    for cell in ["", "NA"] {
+        std::fs::write(&path, text(0..36).replacen("P4", cell, 1)).unwrap();
+        let missing = message(csv.clone());
+        assert!(missing.contains("a group") && missing.contains("patient"), "{missing}");
+    }
 }
 
 #[test]

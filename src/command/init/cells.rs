@@ -4,6 +4,7 @@ use toml::Value;
 
 use super::choice::{Choice, key_of, shown};
 use super::config::{LISTED, listed, one_line};
+use super::names::is_person;
 use super::uses::{Use, are_all_different, because};
 use crate::datasets::columns::{Decimal, Missing};
 use crate::datasets::{Survey, SurveyColumn};
@@ -23,7 +24,12 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     }
     let ids = choice.used(&Use::Id);
     if !ids.is_empty() {
-        lines.push(("id", keys(ids.iter().copied(), survey), about_ids(&ids)));
+        let group = group(&ids);
+        lines.push(("id", keys(ids.iter().copied(), survey), about_ids(&ids, group)));
+        if let Some(column) = group {
+            let found = format!("Test rows are those of a fifth of the {} values of {}.", count(column), shown(column));
+            lines.push(("group_column", Value::String(key_of(column, survey.columns.len())), found));
+        }
     }
     let texts = choice.used(&Use::Category);
     if !texts.is_empty() {
@@ -66,17 +72,27 @@ fn dates(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     ]
 }
 
-fn about_ids(ids: &[&SurveyColumn]) -> String {
+/// The column of ids whose rows stay together: one of those whose cells are there and occur twice; that of persons by its
+/// name, else that with the fewest values.
+fn group<'a>(ids: &[&'a SurveyColumn]) -> Option<&'a SurveyColumn> {
+    let repeated = ids.iter().copied().filter(|column| column.missing == 0 && !are_all_different(column));
+    repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(usize::MAX)))
+}
+
+fn count(column: &SurveyColumn) -> String {
+    column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string())
+}
+
+fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
     let (different, repeated): (Vec<&SurveyColumn>, Vec<&SurveyColumn>) =
         ids.iter().partition(|column| are_all_different(column));
     let each = (!different.is_empty()).then(|| format!("Each row has another cell in {}.", names(&different)));
     let several = repeated.iter().map(|column| {
-        let count = column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string());
-        format!(
-            "{} has {count} values in {} rows: training and test rows may share one, and test scores are then too good.",
-            shown(column),
-            column.present()
-        )
+        let values = format!("{} has {} values in {} rows", shown(column), count(column), column.present());
+        match group {
+            Some(group) if group.index == column.index => values + ".",
+            _ => values + ": training and test rows may share one, and test scores are then too good.",
+        }
     });
     each.into_iter().chain(several).collect::<Vec<_>>().join(" ")
 }

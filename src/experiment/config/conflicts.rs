@@ -378,6 +378,13 @@ impl Config {
                 "partition kind `{kind}` assigns rows by label, but data task `regression` has none; use `iid`"
             ));
         }
+        if scheme.by_class && data.groups {
+            let groups = if *is_own { "the groups of the rows" } else { "`data.group_column`" };
+            return Some(format!(
+                "partition kind `{kind}` assigns rows by label, and would separate rows that {groups} keeps together; use \
+                 `iid` or `by-column`"
+            ));
+        }
         (scheme.superclasses && !data.superclasses).then(|| {
             format!(
                 "partition kind `{kind}` needs data kind `cifar100`; {name} has no superclasses, use `labels-per-client`"
