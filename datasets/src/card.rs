@@ -146,6 +146,7 @@ impl ModelCard {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Dataset {
     pub client_names: Option<Vec<String>>,
     /// The group of each row, `0..G`, if rows of one group are to stay together: see [`Dataset::with_groups`].
     pub groups: Option<Vec<usize>>,
+    /// The line of its file that each row is in, from 1, if the data are a table that a user has written.
+    pub lines: Option<Vec<u64>>,
 }
 
 /// The targets of a [`Dataset`].
@@ -115,6 +117,7 @@ impl Dataset {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         };
         data.check()?;
         Ok(data)
@@ -225,6 +228,9 @@ impl Dataset {
         if let Some(groups) = self.groups.as_ref().filter(|groups| groups.len() != rows) {
             return refuse(format!("{} groups for {rows} row(s)", groups.len()));
         }
+        if let Some(lines) = self.lines.as_ref().filter(|lines| lines.len() != rows) {
+            return refuse(format!("{} lines for {rows} row(s)", lines.len()));
+        }
         let last = self.clients.iter().flatten().max().copied();
         if let (Some(names), Some(last)) = (&self.client_names, last)
             && last >= names.len()
@@ -258,6 +264,7 @@ impl Dataset {
             clients: self.clients.as_ref().map(|clients| rows.iter().map(|&r| clients[r]).collect()),
             client_names: self.client_names.clone(),
             groups: self.groups.as_ref().map(|groups| rows.iter().map(|&r| groups[r]).collect()),
+            lines: self.lines.as_ref().map(|lines| rows.iter().map(|&r| lines[r]).collect()),
         }
     }
 
@@ -313,6 +320,7 @@ mod tests {
             clients: Some(vec![7, 8, 9]),
             client_names: None,
             groups: Some(vec![4, 4, 0]),
+            lines: Some(vec![2, 3, 5]),
         }
     }
 
@@ -322,7 +330,7 @@ mod tests {
         assert_eq!(picked.features, array![[5., 6.], [1., 2.], [5., 6.]]);
         assert_eq!(picked.labels(), Some(&[1, 0, 1][..]));
         assert_eq!(picked.clients, Some(vec![9, 7, 9]));
-        assert_eq!(picked.groups, Some(vec![0, 4, 0]));
+        assert_eq!((&picked.groups, &picked.lines), (&Some(vec![0, 4, 0]), &Some(vec![5, 2, 5])));
         assert_eq!(picked.feature_names, small().feature_names);
         assert_eq!(picked.classes(), Some(2));
         assert_eq!((picked.rows(), picked.width()), (3, 2));

@@ -204,6 +204,7 @@ mod tests {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         }
     }
 

@@ -73,6 +73,7 @@ fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Data
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct RowsOfRun {
     pub about: String,
     /// The number of clients and how they came to their rows, for the report.
     pub clients: String,
+    /// The lines of the rows that are predicted in the user's own file.
+    pub test_lines: Option<Vec<u64>>,
     /// Notes on the rows and the clients, one sentence each.
     pub notes: Vec<String>,
 }
@@ -74,6 +76,7 @@ impl RowsOfRun {
             counts: Some(counts),
             about: format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows()),
             clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
+            test_lines: data.test.lines.clone(),
             card,
             notes,
         }
@@ -175,7 +178,7 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
-        let RowsOfRun { card, digests, listed, counts, about, clients, notes } = rows;
+        let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes } = rows;
         let own_model = card.own_model.then(|| blocks_of(model.layout()));
         let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {
@@ -208,6 +211,9 @@ impl Artifacts {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
         }
         dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
+        if let Some(lines) = &test_lines {
+            dir.write(run_dir::TEST_LINES, lines_csv(lines).as_bytes()).map_err(directory)?;
+        }
         dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)?;
         if self.past().is_none() {
             let rounds = dir.join(run_dir::ROUNDS);
@@ -463,6 +469,11 @@ pub(super) fn write_predicted(dir: &Path, predicted: &Predicted) -> Result<Optio
         }
         Predicted::Pooled { .. } | Predicted::Density { .. } => Ok(None),
     }
+}
+
+/// The content of [`run_dir::TEST_LINES`].
+pub(super) fn lines_csv(lines: &[u64]) -> String {
+    lines.iter().fold("line\n".to_owned(), |text, line| text + &format!("{line}\n"))
 }
 
 /// Opens a file for appending, and creates it if it is missing.

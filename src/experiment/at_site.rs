@@ -56,6 +56,8 @@ struct Part<B: Backend> {
     /// The round at whose end the half has its state; `None` where that is not known.
     at: Option<usize>,
     evaluator: ClientEvaluator<B>,
+    /// The lines in the site's file of the rows that are evaluated.
+    test_lines: Option<Vec<u64>>,
     /// The shape of the particles, `[N, d]`.
     shape: [usize; 2],
     /// Whether the client keeps a state between visits, as far as is known.
@@ -189,6 +191,7 @@ impl<B: Backend> SiteClient<B> {
             rows[client] = (0..data.rows()).collect();
             HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
         };
+        let test_lines = test.lines.clone();
         let evaluator = ClientEvaluator {
             model,
             session,
@@ -202,7 +205,8 @@ impl<B: Backend> SiteClient<B> {
         };
         let at = (disk.visited().map_err(|error| RunError::Config(error.to_string()))? == 0).then_some(0);
         let (site, terms) = (self.site.clone(), terms.clone());
-        Ok(Part { run, site, terms, config, basis, disk, half, built, at, evaluator, shape, is_stateful: true })
+        let is_stateful = true;
+        Ok(Part { run, site, terms, config, basis, disk, half, built, at, evaluator, test_lines, shape, is_stateful })
     }
 
     /// What follows from the terms, before an algorithm is built.
@@ -403,6 +407,7 @@ impl<B: Backend> Part<B> {
             published,
             is_own,
             predicted,
+            test_lines: self.test_lines.as_deref(),
         };
         results.write(&self.disk.results())
     }

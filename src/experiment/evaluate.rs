@@ -313,6 +313,7 @@ mod tests {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         };
         let table = Table::new(data, &Normalisation { features: FeatureScale::Identity, target: None });
         predict_rows(&model, &particles, &table, 4, chunk, &session).unwrap()

@@ -16,6 +16,8 @@ pub const ROUNDS: &str = "rounds.csv";
 pub const SUMMARY: &str = "summary.json";
 /// The test rows' labels and predicted probabilities.
 pub const PREDICTIONS: &str = "predictions.csv";
+/// The lines of the user's file from which the rows of [`PREDICTIONS`] are, in its order.
+pub const TEST_LINES: &str = "test_lines.csv";
 /// The particles, block by block.
 pub const PARTICLES: &str = "particles.safetensors";
 /// The information that `fedstein predict` needs besides the particles.
@@ -59,6 +61,7 @@ const CONTENTS: &[&str] = &[
     ROUNDS,
     SUMMARY,
     PREDICTIONS,
+    TEST_LINES,
     PARTICLES,
     MODEL,
     ROTATION,

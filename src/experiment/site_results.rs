@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::Table;
 
-use super::artifact::{facts, to_json, write_bytes, write_predicted};
+use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
 use super::evaluate::Predicted;
 use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
@@ -46,6 +46,8 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub is_own: bool,
     /// The predictions of the site's test rows.
     pub predicted: Predicted,
+    /// The lines of these rows in the site's file.
+    pub test_lines: Option<&'a [u64]>,
 }
 
 /// The fact that says whose predictions the results are.
@@ -95,6 +97,9 @@ impl<B: Backend> SiteResults<'_, B> {
             write(run_dir::ROTATION, &rotation::to_safetensors(basis)?)?;
         }
         let uncertainty = write_predicted(dir, predicted)?;
+        if let Some(lines) = self.test_lines {
+            write(run_dir::TEST_LINES, lines_csv(lines).as_bytes())?;
+        }
         let evaluation = predicted.evaluate(config.evaluation.bins)?;
         let about = format!("{} training and {} test rows of `{}`", roster[site.index], evaluation.rows, site.name);
         let clients = format!("client {} of {}", site.index, roster.len());

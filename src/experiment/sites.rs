@@ -308,6 +308,7 @@ impl Sites {
                 None => format!("{} training and {} test rows at their sites", sum(rows), sum(test_rows)),
             },
             clients: format!("{} ({})", rows.len(), config.data_kind()),
+            test_lines: test.and_then(|test| test.rows.lines.clone()),
             notes: self.agreement.notes.clone(),
             card,
         }

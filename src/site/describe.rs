@@ -384,6 +384,7 @@ pub(super) mod tests {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         };
         SiteRows {
             validation: train.select(&[]),

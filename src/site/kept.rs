@@ -128,6 +128,10 @@ fn with(state: State, set: &str, rows: &Dataset) -> State {
         Some(groups) => state.with_counts(&format!("{set}_groups"), groups.iter().copied()),
         None => state,
     };
+    let state = match &rows.lines {
+        Some(lines) => state.with_counts(&format!("{set}_lines"), lines.iter().map(|line| *line as usize)),
+        None => state,
+    };
     let targets = format!("{set}_targets");
     match &rows.targets {
         Targets::Classes { labels, .. } => state.with_counts(&targets, labels.iter().copied()),
@@ -152,6 +156,10 @@ fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
         clients: None,
         client_names: None,
         groups: state.counts(&format!("{set}_groups")).ok(),
+        lines: state
+            .counts(&format!("{set}_lines"))
+            .ok()
+            .map(|lines| lines.into_iter().map(|line| line as u64).collect()),
     })
 }
 
@@ -189,7 +197,10 @@ mod tests {
         assert_eq!((&a.sha256, &a.columns), (&b.sha256, &b.columns));
         for (a, b) in [(&a.train, &b.train), (&a.validation, &b.validation), (&a.test, &b.test)] {
             assert_eq!((&a.features, &a.targets, &a.feature_names), (&b.features, &b.targets, &b.feature_names));
-            assert_eq!((&a.name, &a.feature_shape, &a.groups), (&b.name, &b.feature_shape, &b.groups));
+            assert_eq!(
+                (&a.name, &a.feature_shape, &a.groups, &a.lines),
+                (&b.name, &b.feature_shape, &b.groups, &b.lines)
+            );
         }
     }
 

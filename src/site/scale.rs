@@ -162,6 +162,7 @@ impl Agreement {
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         };
         ModelCard::of(&shape, normalisation).with_encoding(self.encoding.clone())
     }

@@ -261,7 +261,7 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
     for (index, (site, results)) in names.iter().zip(results(&place, &names)).enumerate() {
         // The site's own predictions give the metrics that the server has of it.
         let mut expected = vec!["config.toml", "model.json", "particles.safetensors", "predictions.csv", "report"];
-        expected.extend(["summary.json", "uncertainty.csv"]);
+        expected.extend(["summary.json", "test_lines.csv", "uncertainty.csv"]);
         assert_eq!(place.names(&results), expected, "{site}");
         let table = place.table(&format!("{results}/predictions.csv"));
         let right = |row: &&Vec<String>| {

@@ -257,6 +257,16 @@ fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
     // The rows of a fifth of the 40 patients, each with two or three.
     let rows = place.json("runs/admissions/summary.json")["evaluation"]["rows"].as_u64().unwrap();
     assert!((16..=24).contains(&rows), "{rows}");
+    // Each prediction has the label of its line in the file.
+    let (table, labels) = (place.text("admissions.csv"), ["no", "yes"]);
+    let (lines, predictions) = ("runs/admissions/test_lines.csv", "runs/admissions/predictions.csv");
+    let (lines, predictions) = (place.text(lines), place.text(predictions));
+    assert_eq!((lines.lines().count(), lines.lines().next()), (rows as usize + 1, Some("line")));
+    for (line, predicted) in lines.lines().zip(predictions.lines()).skip(1) {
+        let row = table.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+        let label: usize = predicted.split(',').next().unwrap().parse().unwrap();
+        assert!(row.ends_with(labels[label]), "{row} is not of class {label}");
+    }
     // A patient without a lab value has a prediction.
     place.write("new.csv", "patient_id,sex,lactate\nP9,f,\nP8,m,1.5\n");
     let predicted = place.works("predict runs/admissions --input new.csv").stdout;

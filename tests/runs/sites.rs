@@ -43,6 +43,7 @@ fn rows(task: Task) -> (Dataset, Dataset) {
             clients: Some(clients),
             client_names: None,
             groups: None,
+            lines: None,
         }
     };
     (set(130, 0.0), set(60, 0.5))

@@ -66,6 +66,8 @@ pub struct CsvTable {
     pub clients: Vec<usize>,
     /// An index into the [`Names`] of the groups; `None` if there is no column of groups.
     pub groups: Option<Vec<usize>>,
+    /// The line of each row, from 1.
+    pub lines: Vec<u64>,
 }
 
 /// The texts of the columns that are numbered over all files of a data set.
@@ -203,7 +205,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
 
     let Numbered { classes, clients, groups } = numbered;
     let (mut values, mut labels, mut ids, mut of_groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut unlabelled = 0;
+    let (mut unlabelled, mut numbers) = (0, Vec::new());
     while lines.next()? {
         let no_target = is_missing(lines.field(target));
         if no_target && reading.missing_target == MissingTarget::Drop {
@@ -236,6 +238,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             }
             of_groups.push(groups.id(&lines.name(group, "a group")?));
         }
+        numbers.push(lines.cells().1);
     }
     let names = lines.names.as_ref().map(|names| cells.columns.iter().map(|&column| names[column].clone()).collect());
     let Cells { columns: places, kinds, texts, values: features, dropped, .. } = cells;
@@ -250,7 +253,20 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let features = lines.finish(features, kinds.len())?;
     let texts = texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
     let groups = group.map(|_| of_groups);
-    Ok(CsvTable { features, names, kinds, places, texts, unlabelled, dropped, values, labels, clients: ids, groups })
+    Ok(CsvTable {
+        features,
+        names,
+        kinds,
+        places,
+        texts,
+        unlabelled,
+        dropped,
+        values,
+        labels,
+        clients: ids,
+        groups,
+        lines: numbers,
+    })
 }
 
 /// The cells of the feature columns, as they are read row by row.

@@ -94,6 +94,7 @@ fn half(set: &Set, files: &[PathBuf], classes: &[String]) -> Result<Dataset, Dat
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     })
 }
 

@@ -102,6 +102,7 @@ fn covertype(data_dir: &Path) -> Result<Dataset, DataError> {
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     })
 }
 

@@ -410,6 +410,7 @@ pub(super) fn read(
             .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
         client_names: (!options.client.is_empty()).then(|| client_names.clone()),
         groups: table.groups,
+        lines: Some(table.lines),
     };
     Ok(Files { train: assemble(train), test: test.map(assemble), columns, notes })
 }

@@ -77,5 +77,6 @@ fn digits() -> Result<Dataset, DataError> {
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     })
 }

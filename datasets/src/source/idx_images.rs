@@ -41,6 +41,7 @@ pub(super) fn read(name: &str, data_dir: &Path, classes: Vec<String>) -> Result<
             clients: None,
             client_names: None,
             groups: None,
+            lines: None,
         })
     };
     let (train, test) = (half("train")?, half("t10k")?);

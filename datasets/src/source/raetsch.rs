@@ -241,6 +241,7 @@ fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, Dat
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     };
     Ok(if distinct { split::distinct(&all) } else { all })
 }

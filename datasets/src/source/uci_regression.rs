@@ -158,6 +158,7 @@ fn read(
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     };
     if test_split == -1 {
         return split::train_test(&all, test_fraction, rng);

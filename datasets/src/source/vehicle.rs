@@ -77,6 +77,7 @@ fn read(data_dir: &Path) -> Result<Dataset, DataError> {
         clients: Some(table.clients),
         client_names: None,
         groups: None,
+        lines: None,
     })
 }
 

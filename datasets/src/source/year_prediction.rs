@@ -85,6 +85,7 @@ fn split_by_position(path: &Path, train: usize, test: usize) -> Result<(Dataset,
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     };
     Ok((half(first, years), half(last, test_years)))
 }

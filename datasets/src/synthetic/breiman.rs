@@ -87,6 +87,7 @@ fn generate<const C: usize, R: Rng>(
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     }
 }
 

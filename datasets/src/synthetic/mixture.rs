@@ -190,6 +190,7 @@ pub fn dataset(name: &str, likelihoods: &[GaussianMixture; 2]) -> Dataset {
         clients: Some(vec![0, 1]),
         client_names: None,
         groups: None,
+        lines: None,
     }
 }
 

@@ -11,7 +11,7 @@ mod peak;
 
 use fedstein_datasets::columns::{Categorical, DateFormat, Missing, Rule};
 use fedstein_datasets::format::cifar::{self, Layout};
-use fedstein_datasets::format::csv::{self, CsvOptions, Names};
+use fedstein_datasets::format::csv::{self, CsvOptions, Numbered};
 use fedstein_datasets::format::idx::{self, Idx};
 use fedstein_datasets::format::table::{self, TargetColumn};
 use fedstein_datasets::format::{libsvm, splits};
@@ -50,7 +50,7 @@ fn read_table(path: &Path, task: Task) -> Result<(), DataError> {
     let (header, client) = (Header::Auto, if task == Task::Regression { "0" } else { "" });
     let reading = &Reading::default();
     let options = CsvOptions { delimiter: b',', header, target: "-1", client, task, reading, is_second: false };
-    csv::read(path, &options, &mut Names::default(), &mut Names::default()).map(|_| ())
+    csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
 fn read_texts(path: &Path) -> Result<(), DataError> {
@@ -63,7 +63,7 @@ fn read_texts(path: &Path) -> Result<(), DataError> {
     };
     let (header, task) = (Header::Yes, Task::Classification);
     let options = CsvOptions { delimiter: b',', header, target: "-1", client: "", task, reading, is_second: false };
-    csv::read(path, &options, &mut Names::default(), &mut Names::default()).map(|_| ())
+    csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
 fn formats() -> Vec<Format> {
@@ -349,7 +349,7 @@ fn names_of_columns_and_classes_cannot_drive_a_terminal() {
         let (header, task) = (Header::Yes, Task::Classification);
         let reading = &Reading::default();
         let options = CsvOptions { delimiter: b',', header, target, client: "", task, reading, is_second: false };
-        csv::read(&path, &options, &mut Names::default(), &mut Names::default()).unwrap_err().to_string()
+        csv::read(&path, &options, &mut Numbered::default()).unwrap_err().to_string()
     };
     let field = complaint("\u{1b}[2Jx,y\nno,1\n", "y");
     assert!(field.contains(r"column 1 (\u{1b}[2Jx): `no` is not a finite number"), "{field}");
@@ -379,13 +379,13 @@ proptest! {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("x.csv");
         std::fs::write(&path, if packed { gzip(text.as_bytes()) } else { text.into_bytes() }).unwrap();
-        let mut classes = Names::default();
+        let mut numbered = Numbered::default();
         let (header, task) = (Header::No, Task::Classification);
         let reading = &Reading::default();
         let options =
             CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, is_second: false };
-        let table = csv::read(&path, &options, &mut classes, &mut Names::default()).unwrap();
-        let (names, place) = classes.sorted();
+        let table = csv::read(&path, &options, &mut numbered).unwrap();
+        let (names, place) = numbered.classes.sorted();
         for (row, (a, b, label)) in rows.iter().enumerate() {
             prop_assert_eq!([table.features[[row, 0]], table.features[[row, 1]]], [*a, *b]);
             prop_assert_eq!(&names[place[table.labels[row]]], label.trim());

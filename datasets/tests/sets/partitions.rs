@@ -24,6 +24,7 @@ fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
         clients: None,
         client_names: None,
         groups: None,
+        lines: None,
     }
 }
 
