@@ -171,7 +171,7 @@ fn test_rows_are_the_same_share_of_each_class_or_client_where_that_is_asked_for(
 #[test]
 fn rows_of_a_group_stay_together_and_two_files_may_share_some() {
     // 12 patients with three visits each.
-    let row = |i: usize| format!("{},P{},{},{}\n", i, i % 12, i * 7 % 5, if i % 3 == 0 { "a" } else { "b" });
+    let row = |i: usize| format!("{},P{},{},{}\n", i, i % 12, i * 7 % 5, if i.is_multiple_of(3) { "a" } else { "b" });
     let text = |rows: std::ops::Range<usize>| format!("visit,patient,x,y\n{}", rows.map(row).collect::<String>());
     let dir = tempfile::tempdir().unwrap();
     let [path, second, without] = ["t.csv", "second.csv", "without.csv"].map(|name| dir.path().join(name));
