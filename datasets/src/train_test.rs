@@ -1,7 +1,7 @@
 //! The training and test rows of a data set in the same scale, which are the input of a run. They come from
 //! [`load`](crate::load) or from a user's own rows.
 
-use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split};
+use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split, units};
 use rand::Rng;
 
 /// Training and test rows of one data set.
@@ -102,7 +102,8 @@ impl TrainTest {
         scale.apply(&mut test.features)?;
         let target = TargetScale::of(&train.targets);
         let normalisation = Normalisation { features: scale, target };
-        Ok(Self { train, test, normalisation, notes: Vec::new(), encoding: None })
+        let notes = units::note(&train, &test).into_iter().collect();
+        Ok(Self { train, test, normalisation, notes, encoding: None })
     }
 }
 

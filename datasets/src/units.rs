@@ -1,7 +1,7 @@
 //! What rows are drawn in: the groups of a data set, such as the visits of a patient, or single rows where it has none.
 
 use crate::Dataset;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Some rows of a data set, those of a group beside each other.
 pub(crate) struct Units<'a> {
@@ -10,7 +10,7 @@ pub(crate) struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    /// Some rows of a data set, ascending.
+    /// Some rows of a data set.
     pub fn of(data: &'a Dataset, rows: impl IntoIterator<Item = usize>) -> Self {
         let mut rows: Vec<usize> = rows.into_iter().collect();
         let groups = data.groups.as_deref();
@@ -20,8 +20,8 @@ impl<'a> Units<'a> {
         Self { rows, groups }
     }
 
-    /// The rows of each unit: those of a group, ascending, in the order of the groups; else each row alone, in the order
-    /// in which they came.
+    /// The rows of each unit: those of a group, in the order of the groups; else each row alone. Rows are in the order in
+    /// which they came.
     pub fn list(&self) -> Vec<&[usize]> {
         match self.groups {
             Some(groups) => self.rows.chunk_by(|&a, &b| groups[a] == groups[b]).collect(),
@@ -32,7 +32,22 @@ impl<'a> Units<'a> {
 
 /// The number of units of a data set: of its groups, or of its rows where it has none.
 pub fn count(data: &Dataset) -> usize {
-    Units::of(data, 0..data.rows()).list().len()
+    data.groups.as_ref().map_or_else(|| data.rows(), |groups| groups.iter().collect::<BTreeSet<_>>().len())
+}
+
+/// A note on the groups of training and test rows, where the training rows have groups. Two files can share some.
+pub fn note(train: &Dataset, test: &Dataset) -> Option<String> {
+    let groups = |data: &Dataset| Some(data.groups.as_ref()?.iter().copied().collect::<BTreeSet<_>>());
+    let train = groups(train)?;
+    let trained = train.len();
+    let Some(test) = groups(test) else {
+        return Some(format!("groups of rows: {trained} in training; the test rows name none, and may share some"));
+    };
+    let both = match train.intersection(&test).count() {
+        0 => "none in both".to_owned(),
+        shared => format!("{shared} in both: test scores are too good where rows of a group are alike"),
+    };
+    Some(format!("groups of rows: {trained} in training, {} in test, {both}", test.len()))
 }
 
 /// The rows of some units, ascending.

@@ -5,7 +5,7 @@
 #[path = "../input.rs"]
 mod input;
 
-use fedstein_datasets::format::csv::{self, CsvOptions, Names};
+use fedstein_datasets::format::csv::{self, CsvOptions, Numbered};
 use fedstein_datasets::{Header, Reading, Task};
 use libfuzzer_sys::fuzz_target;
 
@@ -18,13 +18,14 @@ fuzz_target!(|data: &[u8]| {
         task: [Task::Classification, Task::Regression][pick(4, 2)],
         target: ["-1", "0", "y", "1"][pick(5, 4)],
         client: ["", "0"][pick(7, 2)],
-        reading: &Reading::default(),
+        reading: &Reading { group_column: ["", "x"][pick(6, 2)].into(), ..Reading::default() },
         is_second: false,
+        has_groups: true,
     };
     input::file(data, 64, |path| {
-        let (mut classes, mut clients) = (Names::default(), Names::default());
-        let table = csv::read(path, &options, &mut classes, &mut clients)?;
-        let (names, places) = classes.sorted();
+        let mut numbered = Numbered::default();
+        let table = csv::read(path, &options, &mut numbered)?;
+        let (names, places) = numbered.classes.sorted();
         assert!(places.iter().all(|&place| place < names.len()));
         assert!(table.features.iter().all(|x| x.is_finite()));
         Ok::<_, fedstein_datasets::DataError>(())

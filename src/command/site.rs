@@ -211,8 +211,8 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
     if !site.tell.statistics {
         lines.push("sums of columns (tell.statistics = false)".into());
     } else if told.sums.is_none() {
-        let of = if site.data.reading.group_column.is_empty() { "" } else { "groups of " };
-        lines.push(format!("sums of columns ({of}{} rows, tell.min_rows = {})", told.rows, site.tell.min_rows));
+        let few = if site.data.reading.group_column.is_empty() { "" } else { " with too few groups" };
+        lines.push(format!("sums of columns ({} rows{few}, tell.min_rows = {})", told.rows, site.tell.min_rows));
     }
     if told.sums.is_some() && !site.tell.products {
         lines.push("sums of the products of two columns (tell.products = false)".into());

@@ -21,10 +21,28 @@ use super::config::Config;
 pub const RUN: &str = "run.toml";
 /// A site's own file.
 pub const SITE: &str = "site.toml";
-/// The name of the target's column.
-const TARGET: &str = "target";
-/// The name of the column of groups, where the rows have them.
-const GROUP: &str = "group";
+/// The columns of the sites' files that are no feature.
+struct Names {
+    /// That of the target.
+    target: String,
+    /// That of the groups, where the rows have them.
+    group: Option<String>,
+}
+
+impl Names {
+    /// Names that no feature has.
+    fn of(data: &Dataset) -> Self {
+        let free = |name: &str| {
+            let is_taken = |name: &String| data.feature_names.iter().flatten().any(|feature| feature == name);
+            let mut name = name.to_owned();
+            while is_taken(&name) {
+                name.push('_');
+            }
+            name
+        };
+        Self { target: free("target"), group: data.groups.as_ref().map(|_| free("group")) }
+    }
+}
 
 /// The files of [`split`].
 #[derive(Debug)]
@@ -64,6 +82,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
     let names = site_names(clients.len(), partition.names());
+    let columns = Names::of(&data.train);
     let beside = out.with_extension("half-written");
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
@@ -73,9 +92,9 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
             ("test.csv", &data.test, partition.test(client)),
         ];
         for (name, set, rows) in rows {
-            write(&dir.join(name), &csv(set, rows)?)?;
+            write(&dir.join(name), &csv(set, rows, &columns)?)?;
         }
-        write(&dir.join(SITE), &site(client, &names[client], &data.train))
+        write(&dir.join(SITE), &site(client, &names[client], &data.train, &columns))
     });
     let written = written.and_then(|()| write(&beside.join(RUN), &server));
     // An empty directory of that name is replaced.
@@ -102,12 +121,12 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
 }
 
 /// A site's own file.
-fn site(client: usize, name: &str, train: &Dataset) -> String {
+fn site(client: usize, name: &str, train: &Dataset, Names { target, group }: &Names) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
-    let group = train.groups.as_ref().map_or(String::new(), |_| format!("group_column = \"{GROUP}\"\n"));
+    let group = group.as_ref().map_or(String::new(), |group| format!("group_column = \"{group}\"\n"));
     format!(
         "name = \"{name}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
-         \"{TARGET}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n"
+         \"{target}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n"
     )
 }
 
@@ -132,13 +151,13 @@ fn site_name(natural: &str) -> Option<String> {
 
 /// Some rows as a table with the target in the first column, and the number of the group in the second where the rows have
 /// groups. Numbers are written so that they are read back to the bit.
-fn csv(data: &Dataset, rows: &[usize]) -> Result<String, RunError> {
+fn csv(data: &Dataset, rows: &[usize], columns: &Names) -> Result<String, RunError> {
     let names = (0..data.width()).map(|column| match &data.feature_names {
         Some(names) => names[column].clone(),
         None => format!("x{column}"),
     });
-    let group = data.groups.as_ref().map(|_| GROUP.to_owned());
-    let mut out = csv_line(std::iter::once(TARGET.to_owned()).chain(group).chain(names));
+    let Names { target, group } = columns;
+    let mut out = csv_line([target.clone()].into_iter().chain(group.clone()).chain(names));
     for row in rows {
         let target = match &data.targets {
             Targets::Classes { labels, names } => names[labels[*row]].clone(),

@@ -192,7 +192,7 @@ pub enum Disagreement {
     },
     /// A site that tells no sums, by which missing cells are filled.
     #[error(
-        "{site} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
+        "{site} tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and \
          data.missing = \"{word}\" needs those of all clients"
     )]
     NoMeans {

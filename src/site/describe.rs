@@ -12,7 +12,7 @@ use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
 use crate::datasets::source::Cells;
 use crate::datasets::split::of_size;
-use crate::datasets::{DataError, Dataset, Targets, unit_count};
+use crate::datasets::{DataError, Dataset, Targets, note_on_groups, unit_count};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
@@ -63,6 +63,7 @@ impl SiteRows {
         let (train, validation) = of_size(&train, held_out.min(all.saturating_sub(1)), &mut rng);
         let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
         let (mut train, calibration) = of_size(&train, calibrating.min(unit_count(&train).saturating_sub(1)), &mut rng);
+        notes.extend(note_on_groups(&train, &test));
         notes.extend(without_few_cells(&mut train, &columns, site.tell));
         let unkept = Some(key.text);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })

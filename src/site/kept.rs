@@ -144,6 +144,10 @@ fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
     let Array { shape, values: Values::F32(values) } = state.arrays().get(set)? else { return None };
     let features = Array2::from_shape_vec((*shape.first()?, *shape.get(1)?), values.clone()).ok()?;
     let targets = format!("{set}_targets");
+    let counts = |what: &str| {
+        let name = format!("{set}_{what}");
+        if state.has(&name) { state.counts(&name).ok().map(Some) } else { Some(None) }
+    };
     Some(Dataset {
         name: about.name.clone(),
         feature_shape: vec![features.ncols()],
@@ -155,11 +159,8 @@ fn dataset(state: &State, set: &str, about: &About) -> Option<Dataset> {
         features,
         clients: None,
         client_names: None,
-        groups: state.counts(&format!("{set}_groups")).ok(),
-        lines: state
-            .counts(&format!("{set}_lines"))
-            .ok()
-            .map(|lines| lines.into_iter().map(|line| line as u64).collect()),
+        groups: counts("groups")?,
+        lines: counts("lines")?.map(|lines| lines.into_iter().map(|line| line as u64).collect()),
     })
 }
 

@@ -21,7 +21,9 @@ pub enum ScaleError {
         reason: &'static str,
     },
     /// A site tells no sums.
-    #[error("{site} tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and {need}")]
+    #[error(
+        "{site} tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and {need}"
+    )]
     NoSums {
         /// The first such site.
         site: String,
@@ -234,7 +236,7 @@ mod tests {
         let silent = |classes| Agreement { means: None, silent: vec![1], ..agreed(classes) };
         assert_eq!(
             message(&silent(TREES), Normalise::Standard),
-            "site `south` tells no sums (tell.statistics = false, or fewer training rows than tell.min_rows), and \
+            "site `south` tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and \
              data.normalise = \"standard\" needs those of all clients; change the site's file, or set data.normalise = \
              \"none\""
         );

@@ -218,7 +218,8 @@ fn the_sites_of_a_table_with_a_positive_class_and_groups_train_to_its_bits() {
     let row = |i: usize| {
         format!("P{},{},{},{}\n", i / 3, i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)])
     };
-    place.write("table.csv", "patient,x,y,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
+    // Features have the names that the sites' files would give the other columns.
+    place.write("table.csv", "patient,group,target,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
     let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=outcome --set data.positive=alive \
                 --set data.group_column=patient --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
     place.works(&format!("train --quiet {keys} --out runs/here"));
@@ -226,8 +227,8 @@ fn the_sites_of_a_table_with_a_positive_class_and_groups_train_to_its_bits() {
     let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
     // Of 20 patients with three visits each, 16 are for training: 5, 5 and 6 of them at a site.
     assert_eq!([0, 1, 2].map(|site| place.text(&format!("rehearsal/{site}/train.csv")).lines().count()), [16, 16, 19]);
-    assert!(place.text("rehearsal/0/train.csv").starts_with("target,group,x,y\n"));
-    assert!(place.text("rehearsal/0/site.toml").contains("group_column = \"group\"\n"));
+    assert!(place.text("rehearsal/0/train.csv").starts_with("target_,group_,group,target\n"));
+    assert!(place.text("rehearsal/0/site.toml").contains("group_column = \"group_\"\n"));
     let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert_eq!(place.json("runs/sites/model.json")["classes"], serde_json::json!(["dead", "alive"]));

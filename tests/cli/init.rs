@@ -250,10 +250,7 @@ fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
     }
     let printed = place.works(&format!("train admissions.toml {}", SHORT.replace("--quiet", ""))).stderr;
     assert!(printed.contains("data.missing_target = \"drop\" leaves out 12 of the 120 rows of"), "{printed}");
-    assert!(
-        printed.contains("`patient_id`: 32 groups in the training rows, 8 in the test rows, none in both"),
-        "{printed}"
-    );
+    assert!(printed.contains("groups of rows: 32 in training, 8 in test, none in both"), "{printed}");
     // The rows of a fifth of the 40 patients, each with two or three.
     let rows = place.json("runs/admissions/summary.json")["evaluation"]["rows"].as_u64().unwrap();
     assert!((16..=24).contains(&rows), "{rows}");
@@ -308,6 +305,16 @@ fn repeated_patients_are_ids_unless_they_are_the_only_clients_and_few() {
     assert_eq!(written["data"]["client_column"].as_str(), Some(""));
     assert_eq!(written["data"]["id"].as_array().unwrap()[0].as_str(), Some("patient_id"));
     assert!(place.text("many.toml").contains("# `patient_id`, `sex` could be the clients"));
+
+    // Of a few patients, or of one, a fifth may be none.
+    for (name, patients) in [("one", 1), ("four", 4)] {
+        let rows: String =
+            (0..120).map(|i| format!("P{},{},{}\n", i % patients, i * 7 % 31, ["no", "yes"][i % 3 % 2])).collect();
+        place.write(&format!("{name}.csv"), format!("patient_id,dose,sick\n{rows}"));
+        place.works(&format!("init {name}.csv"));
+        assert!(config(&place, &format!("{name}.toml"))["data"].get("group_column").is_none());
+        place.works(&format!("train {name}.toml {SHORT}"));
+    }
 
     // A code with an id's name has few values; `PAID` and `VOID` are no ids.
     let rows: String = (0..120).map(|i| format!("{},{},{}\n", i % 5, i % 40, i % 2)).collect();

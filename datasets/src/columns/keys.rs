@@ -150,7 +150,7 @@ impl Reading {
     pub(crate) const GROUP: &'static str = "data.group_column";
 
     /// The column of each row's group, if there is one.
-    fn group(&self) -> &[String] {
+    pub(crate) fn group(&self) -> &[String] {
         match self.group_column.as_str() {
             "" => &[],
             _ => std::slice::from_ref(&self.group_column),

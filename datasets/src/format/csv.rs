@@ -39,6 +39,8 @@ pub struct CsvOptions<'a> {
     pub reading: &'a Reading,
     /// Whether columns that are no feature may be missing, as from a second file.
     pub is_second: bool,
+    /// Whether rows have the groups that `reading` names; else that column is just no feature.
+    pub has_groups: bool,
 }
 
 /// The content of a file.
@@ -195,8 +197,8 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
     let client = place(Role::Client);
     let group = match reading.group_column.as_str() {
-        "" => None,
-        column => lines.find(column)?,
+        column if options.has_groups && !column.is_empty() => lines.find(column)?,
+        _ => None,
     };
     if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
         let name = super::table::text(name.as_bytes());

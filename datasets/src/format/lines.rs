@@ -352,6 +352,8 @@ struct Newlines {
     ahead: VecDeque<u64>,
     /// Line ends that were passed.
     passed: u64,
+    /// Whether the last byte was a carriage return, which ends a line where no newline follows.
+    is_open: bool,
 }
 
 impl Newlines {
@@ -376,8 +378,15 @@ impl Read for Counted {
         let count = self.inner.read(buffer)?;
         let mut newlines = self.newlines.borrow_mut();
         let start = newlines.read;
-        let ends = buffer[..count].iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| start + i as u64);
-        newlines.ahead.extend(ends);
+        for (at, &byte) in (start..).zip(&buffer[..count]) {
+            if newlines.is_open && byte != b'\n' {
+                newlines.ahead.push_back(at - 1);
+            }
+            if byte == b'\n' {
+                newlines.ahead.push_back(at);
+            }
+            newlines.is_open = byte == b'\r';
+        }
         newlines.read += count as u64;
         Ok(count)
     }

@@ -43,6 +43,14 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
             return Err(lines.columns(format!("column `{}` cannot be both target and client", options.client)));
         }
         named.name(lines, client, "data.client_column", Role::Client)?;
+        if let [group] = options.reading.group()
+            && lines.find(group)? == Some(client)
+        {
+            return Err(lines.columns(format!(
+                "column `{group}` cannot be both client (data.client_column) and group (data.group_column): all rows of a \
+                 client would be training rows, or all test rows"
+            )));
+        }
     }
     for (key, columns) in reading.no_features() {
         for column in columns {

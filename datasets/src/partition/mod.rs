@@ -200,7 +200,8 @@ impl From<PartitionScheme> for PartitionConfig {
 pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError> {
     let scheme = &config.scheme;
     if train.groups.is_some() && scheme.properties().by_class {
-        let problem = "assigns rows by their class, and would separate the rows of a group; use `iid`".to_owned();
+        let problem =
+            "assigns rows by their class, and would separate the rows of a group; use `iid` or `by-column`".to_owned();
         return Err(DataError::Partition { kind: scheme.kind(), problem });
     }
     if let Some(clients) = scheme.clients() {

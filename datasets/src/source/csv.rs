@@ -209,8 +209,9 @@ impl Csv {
             client: &self.client_column,
             reading: &self.reading,
             is_second: false,
+            has_groups: true,
         };
-        let Files { train, test, columns, mut notes } = read(
+        let Files { train, test, columns, notes } = read(
             ("data.path", &self.path),
             &self.test_path,
             &columns,
@@ -220,27 +221,7 @@ impl Csv {
             Some(test) => (train, test),
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
-        notes.extend(self.note_on_groups(&train, &test));
         Ok(Cells { train, test, columns, notes })
-    }
-
-    /// How the groups lie in training and test rows. Two files can share some.
-    fn note_on_groups(&self, train: &Dataset, test: &Dataset) -> Option<String> {
-        let column = &self.reading.group_column;
-        let train: HashSet<usize> = train.groups.as_ref()?.iter().copied().collect();
-        let Some(groups) = &test.groups else {
-            let problem = "the file of the test rows has no such column, so it may have rows of the same groups";
-            return Some(format!("data.group_column = `{column}`: {problem} as that of the training rows"));
-        };
-        let test: HashSet<usize> = groups.iter().copied().collect();
-        let (trained, tested, shared) = (train.len(), test.len(), train.intersection(&test).count());
-        let both = match shared {
-            0 => "none in both".to_owned(),
-            _ => format!("{shared} in both: test scores are too good where rows of a group are alike"),
-        };
-        Some(format!(
-            "data.group_column = `{column}`: {trained} groups in the training rows, {tested} in the test rows, {both}"
-        ))
     }
 
     /// The features of the rows that are kept, by what is learned from those to train on.

@@ -240,7 +240,8 @@ fn prepared<S: Source>(
     let train = split::limit(train, train_limit, rng);
     let test = split::limit(test, test_limit, rng);
     let scale = scale(source, config.normalise(), &train)?;
-    Ok(TrainTest { notes, encoding, ..TrainTest::scaled(train, test, scale)? })
+    let data = TrainTest::scaled(train, test, scale)?;
+    Ok(TrainTest { notes: notes.into_iter().chain(data.notes).collect(), encoding, ..data })
 }
 
 /// The configured scale, with its statistics from the training rows.

@@ -84,6 +84,7 @@ impl Sites {
             client: "",
             reading: &self.reading,
             is_second: false,
+            has_groups: false,
         };
         let files = csv::read(
             ("data.test_path", Path::new(&self.test_path)),

@@ -400,3 +400,16 @@ fn without_names_the_number_of_columns_says_which_are_features() {
     let message = read("1,2,7,3,4,5\n", &[], "0").unwrap_err().to_string();
     assert!(message.contains("5 feature columns besides 1 left out, the model takes 2"), "{message}");
 }
+
+#[test]
+fn rows_know_their_lines_with_any_line_ends() {
+    for end in ["\n", "\r\n", "\r"] {
+        let text = ["x,y", "1,a", "", "2,b", "3,\"b\"", "4,a"].join(end) + end;
+        let csv = set!(test_fraction = 0.5);
+        let data = read(&text, csv).unwrap();
+        let lines = |rows: &fedstein_datasets::Dataset| rows.lines.clone().unwrap();
+        let mut all = [lines(&data.train), lines(&data.test)].concat();
+        all.sort_unstable();
+        assert_eq!(all, [2, 4, 5, 6], "{end:?}");
+    }
+}

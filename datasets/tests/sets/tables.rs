@@ -2,7 +2,7 @@
 //! is learned from training rows alone, new rows, and each message.
 
 use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget};
-use fedstein_datasets::source::{Csv, TestSplit};
+use fedstein_datasets::source::{Csv, Sites, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
     load, read_new_rows,
@@ -189,24 +189,51 @@ fn rows_of_a_group_stay_together_and_two_files_may_share_some() {
         "{train:?} {test:?}"
     );
     assert_eq!((data.train.rows(), data.test.rows()), (27, 9));
-    let note = "data.group_column = `patient`: 9 groups in the training rows, 3 in the test rows, none in both";
-    assert_eq!(data.notes, [note]);
+    assert_eq!(data.notes, ["groups of rows: 9 in training, 3 in test, none in both"]);
+    // Rows that a limit leaves out are not counted.
+    let few = loaded(Csv { train_limit: 2, test_limit: 1, ..csv.clone() }).unwrap();
+    let groups = few.train.groups.as_ref().unwrap().iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(few.notes, [format!("groups of rows: {groups} in training, 1 in test, none in both")]);
 
     let with_test = |test: &Path| Csv { test_path: test.display().to_string(), ..csv.clone() };
     let notes = loaded(with_test(&second)).unwrap().notes;
-    assert!(notes[0].ends_with("12 groups in the training rows, 5 in the test rows, 5 in both: test scores are too good where rows of a group are alike"), "{notes:?}");
+    let shared = "12 in training, 5 in test, 5 in both: test scores are too good where rows of a group are alike";
+    assert!(notes[0].ends_with(shared), "{notes:?}");
     let notes = loaded(with_test(&without)).unwrap().notes;
-    assert!(notes[0].contains("the file of the test rows has no such column"), "{notes:?}");
+    assert!(notes[0].contains("12 in training; the test rows name none"), "{notes:?}");
 
     let of = |column: &str| Reading { group_column: column.into(), ..csv.reading.clone() };
     let message = |csv: Csv| loaded(csv).unwrap_err().to_string();
     assert!(message(Csv { reading: of("ward"), ..csv.clone() }).contains("data.group_column"));
     assert!(message(Csv { reading: of("y"), ..csv.clone() }).contains("by data.target and by data.group_column"));
+    let both = Csv { client_column: "patient".into(), reading: Reading { id: vec![], ..of("patient") }, ..csv.clone() };
+    assert!(message(both).contains("both client (data.client_column) and group (data.group_column)"));
     for cell in ["", "NA"] {
         std::fs::write(&path, text(0..36).replacen("P4", cell, 1)).unwrap();
         let missing = message(csv.clone());
         assert!(missing.contains("a group") && missing.contains("patient"), "{missing}");
     }
+}
+
+#[test]
+fn the_column_of_groups_is_no_feature_of_a_servers_test_rows_and_may_be_blank() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.csv");
+    std::fs::write(&path, "patient,x,y\nP1,1,a\n,2,b\n").unwrap();
+    let sites = Sites {
+        task: fedstein_datasets::Task::Classification,
+        positive: String::new(),
+        normalise: Normalise::Auto,
+        test_path: path.display().to_string(),
+        target: "y".into(),
+        header: fedstein_datasets::Header::Auto,
+        delimiter: ",".into(),
+        reading: Reading { group_column: "patient".into(), ..Reading::default() },
+        train_limit: 0,
+        test_limit: 0,
+    };
+    let (rows, _) = sites.test_rows().unwrap().unwrap();
+    assert_eq!((rows.feature_names, rows.groups, rows.lines), (Some(texts(&["x"])), None, Some(vec![2, 3])));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         let group = group(&ids);
         lines.push(("id", keys(ids.iter().copied(), survey), about_ids(&ids, group)));
         if let Some(column) = group {
-            let found = format!("Test rows are those of a fifth of the {} values of {}.", count(column), shown(column));
+            let found = format!("Rows with the same {} are all training or all test rows.", shown(column));
             lines.push(("group_column", Value::String(key_of(column, survey.columns.len())), found));
         }
     }
@@ -72,10 +72,15 @@ fn dates(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     ]
 }
 
+/// The fewest values of a column whose rows stay together: of fewer, a fifth may be none at all.
+const FEWEST_GROUPS: usize = 20;
+
 /// The column of ids whose rows stay together: one of those whose cells are there and occur twice; that of persons by its
 /// name, else that with the fewest values.
 fn group<'a>(ids: &[&'a SurveyColumn]) -> Option<&'a SurveyColumn> {
-    let repeated = ids.iter().copied().filter(|column| column.missing == 0 && !are_all_different(column));
+    let are_enough = |column: &SurveyColumn| column.distinct().is_none_or(|count| count >= FEWEST_GROUPS);
+    let may_be = |column: &&SurveyColumn| column.missing == 0 && !are_all_different(column) && are_enough(column);
+    let repeated = ids.iter().copied().filter(may_be);
     repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(usize::MAX)))
 }
 
@@ -91,7 +96,8 @@ fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
         let values = format!("{} has {} values in {} rows", shown(column), count(column), column.present());
         match group {
             Some(group) if group.index == column.index => values + ".",
-            _ => values + ": training and test rows may share one, and test scores are then too good.",
+            Some(group) => values + &format!("; those with one stay together as far as they share {}.", shown(group)),
+            None => values + ": training and test rows may share one, and test scores are then too good.",
         }
     });
     each.into_iter().chain(several).collect::<Vec<_>>().join(" ")

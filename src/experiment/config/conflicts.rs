@@ -379,10 +379,10 @@ impl Config {
             ));
         }
         if scheme.by_class && data.groups {
-            let groups = if *is_own { "the groups of the rows" } else { "`data.group_column`" };
+            let groups = if *is_own { "" } else { " (`data.group_column`)" };
             return Some(format!(
-                "partition kind `{kind}` assigns rows by label, and would separate rows that {groups} keeps together; use \
-                 `iid` or `by-column`"
+                "partition kind `{kind}` assigns rows by label, and would separate the rows of a group{groups}; use `iid` or \
+                 `by-column`"
             ));
         }
         (scheme.superclasses && !data.superclasses).then(|| {
