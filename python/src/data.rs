@@ -37,6 +37,7 @@ impl RawRows {
         labels: Option<(PyReadonlyArray1<'_, i64>, Vec<String>)>,
         values: Option<PyReadonlyArray1<'_, f64>>,
         clients: Option<PyReadonlyArray1<'_, i64>>,
+        groups: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<Self> {
         let [rows, width] = *features.shape() else {
             return Err(DataError::new_err(format!(
@@ -58,6 +59,9 @@ impl RawRows {
         }
         if let Some(clients) = clients {
             data = data.with_clients(indices(&clients, "client")?).map_err(wrong)?;
+        }
+        if let Some(groups) = groups {
+            data = data.with_groups(indices(&groups, "group")?).map_err(wrong)?;
         }
         Ok(Self(data))
     }

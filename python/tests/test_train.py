@@ -115,6 +115,23 @@ def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
     assert by_command == pytest.approx(probabilities, abs=1e-6)
 
 
+def test_rows_of_a_group_are_all_training_or_all_test_rows() -> None:
+    X, y = np.arange(120.0).reshape(60, 2), np.arange(60) % 2
+    groups = np.array(["P1", "P2", "P3"] + ["P4"] * 57)
+    # One of the four groups is a quarter of them.
+    one = ("Data(59 training rows, 1 test rows", "Data(3 training rows, 57 test rows")
+    assert repr(fedstein.Data(X, y, groups=groups, test=0.25)).startswith(one)
+    assert repr(fedstein.Data(X, y, test=0.25)).startswith("Data(45 training rows, 15 test rows")
+    run = fedstein.train(data=fedstein.Data(X, y, groups=np.arange(60) // 3), progress=False, **SMALL)
+    notes = json.loads((run.path / "summary.json").read_text())["notes"]
+    assert "groups of rows: 16 in training, 4 in test, none in both" in notes
+    with pytest.raises(fedstein.DataError, match="3 groups for 60 rows"):
+        fedstein.Data(X, y, groups=groups[:3])
+    for missing in (None, float("nan")):
+        with pytest.raises(fedstein.DataError, match="row 2 has none"):
+            fedstein.Data(X, y, groups=pd.Series(["P1", "P1", missing] + ["P2"] * 57, dtype=object))
+
+
 def test_calibration_rows_give_a_temperature_and_sets(command: Command) -> None:
     X, y, sites = trees()
     data = fedstein.Data(X, y, clients=sites)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import FloatArray, as_array, as_floats, as_indices, as_vector
+from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector
 from ._fedstein import DataError, RawRows, Rows
 
 __all__ = ["Data"]
@@ -47,6 +47,10 @@ class Data:
         The client of each row: any values, such as names of hospitals. The rows then go to these clients
         (`partition.kind = "by-column"`) unless the config says something else. Without it, `[partition]` of the config
         deals the rows.
+    groups : array_like, [n], optional
+        The group of each row: any values, such as the patient of a visit. The rows of a group are all training or all
+        test rows where `test` is a share, which is then that of the groups. They stay together as well in what the
+        config holds out for validation and calibration, and at the clients of `partition.kind = "iid"`.
     test : float or (X, y) or (X, y, clients)
         The share of rows that is held out at random for testing, between 0 and 1; or the test rows. With `clients` the
         test rows have clients too.
@@ -82,6 +86,7 @@ class Data:
         y: Any,
         *,
         clients: Any = None,
+        groups: Any = None,
         test: float | tuple[Any, Any] | tuple[Any, Any, Any] = 0.2,
         task: Literal["classification", "regression"] | None = None,
         classes: Sequence[Any] | None = None,
@@ -121,17 +126,30 @@ class Data:
                 test_numbers = as_indices(test_clients, self.clients, "test clients")
         elif held_out is not None and len(held_out) == 3:
             raise DataError("the test rows have clients and the training rows none; pass clients=")
+        of_groups = None
+        if groups is not None:
+            _, of_groups = as_groups(groups, len(targets))
+            for row, value in enumerate(as_vector(groups, "groups").tolist()):
+                # Rows of which nobody knows the group are not one group; NaN is not itself.
+                if value is None or value != value:
+                    raise DataError(f"groups: row {row} has none")
 
-        def rows(X: Any, targets: NDArray[Any], numbers: NDArray[np.int64] | None, what: str) -> RawRows:
+        def rows(
+            X: Any,
+            targets: NDArray[Any],
+            numbers: NDArray[np.int64] | None,
+            of_groups: NDArray[np.int64] | None,
+            what: str,
+        ) -> RawRows:
             features, shape = features_of(X, what)
             labels = values = None
             if self.classes is None:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
             else:
                 labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
-            return RawRows(name, features, shape, names, labels, values, numbers)
+            return RawRows(name, features, shape, names, labels, values, numbers, of_groups)
 
-        train = rows(X, targets, numbers, "features")
+        train = rows(X, targets, numbers, of_groups, "features")
         if held_out is None or test_targets is None:
             share = float(test) if not isinstance(test, tuple) else 0.0
             self._rows = Rows.split(train, share, seed, normalise)
@@ -139,7 +157,8 @@ class Data:
             columns = columns_of(held_out[0])
             if names is not None and columns is not None and columns != names:
                 raise DataError(f"the columns of the test rows are {columns}, those of the training rows {names}")
-            self._rows = Rows.of(train, rows(held_out[0], test_targets, test_numbers, "test features"), normalise)
+            held = rows(held_out[0], test_targets, test_numbers, None, "test features")
+            self._rows = Rows.of(train, held, normalise)
         self.name = name
 
     def __repr__(self) -> str:

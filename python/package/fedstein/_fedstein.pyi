@@ -66,6 +66,7 @@ class RawRows:
         labels: tuple[NDArray[np.int64], Sequence[str]] | None,
         values: NDArray[np.float64] | None,
         clients: NDArray[np.int64] | None,
+        groups: NDArray[np.int64] | None,
     ) -> RawRows: ...
 
 @final
