@@ -85,6 +85,13 @@ fn again(figure: &Figure, typed: &Reproduce) -> Result<(), CliError> {
         let message = format!("{}: its scale is middle, which `{}` does not have", typed.from[0].display(), figure.id);
         return Err(CliError::Usage(message));
     }
+    if let Some(seeds) = typed.seeds.as_ref().filter(|seeds| !csv.has_one_of(seeds)) {
+        let (first, last, most) = (seeds.start(), seeds.end(), csv.seeds);
+        let files = typed.from.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+        return Err(CliError::Usage(format!(
+            "--seeds {first}-{last}: no row of {files} has one of these seeds; the largest there is {most}"
+        )));
+    }
     let own = || 1..=figure.seeds.at(scale).max(csv.seeds);
     let seeds = typed.seeds.clone().unwrap_or_else(own);
     let grid = Grid::new(figure, &Wanted { scale, seeds: Some(seeds), backend: None, only: None });

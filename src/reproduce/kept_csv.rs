@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,6 +112,11 @@ impl KeptCsv {
         }
         let seeds = rows.iter().map(|row| row.seed).max().unwrap_or(0);
         Ok(Self { rows, scale: scale.unwrap_or(Scale::Full), seeds })
+    }
+
+    /// Whether a row has one of these seeds.
+    pub fn has_one_of(&self, seeds: &RangeInclusive<u64>) -> bool {
+        self.rows.iter().any(|row| seeds.contains(&row.seed))
     }
 
     /// The results of a figure from the rows; seeds that the grid does not have are left out.

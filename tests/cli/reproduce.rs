@@ -97,6 +97,10 @@ fn seeds_of_several_machines_are_one_figure() {
         let twice = of("3-4", "twice");
         let refused = format!("reproduce {figure} --from {there} --from {twice} --out no");
         place.refuses(&refused, &[&twice, "line ", "of seed 3, stands in ", &there]);
+        place.refuses(
+            &format!("reproduce {figure} --from {there} --from {here} --seeds 4-6 --out no"),
+            &["--seeds 4-6", &there, &here, "has one of these seeds", "the largest there is 3"],
+        );
         assert!(!place.path("no").exists());
     }
 }
