@@ -10,6 +10,7 @@ use crate::backend::BackendError;
 use crate::checkpoint::CheckpointError;
 use crate::metrics::MetricError;
 use crate::ot::TransportError;
+use crate::report::ClientNames;
 use crate::stein::SvgdError;
 
 impl From<ConfigError> for RunError {
@@ -60,7 +61,7 @@ pub enum RunError {
         /// Minimum number of usable replies.
         needed: usize,
         /// Why the first reply could not be used.
-        first: String,
+        first: Box<RunError>,
     },
     /// Particles diverged or the device failed inside an SVGD loop.
     #[error(transparent)]
@@ -125,6 +126,19 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The same error, with the name of the client that it is about where clients have names.
+    pub(crate) fn naming(self, names: &ClientNames) -> Self {
+        match self {
+            Self::Client { round, client, reason } if !names.is_empty() => {
+                Self::Client { round, client, reason: format!("{}: {reason}", names.of(client)) }
+            }
+            Self::Quorum { round, attempts, usable, needed, first } => {
+                Self::Quorum { round, attempts, usable, needed, first: Box::new(first.naming(names)) }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the device failed.
     pub fn is_of_device(&self) -> bool {
         matches!(

@@ -110,7 +110,8 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         };
         // A run that resumes after its end has no further round.
         if !recorder.is_over() {
-            federation.serve(done + 1..=config.rounds, &watch, &mut recorder)?;
+            let served = federation.serve(done + 1..=config.rounds, &watch, &mut recorder);
+            served.map_err(|error| error.naming(&names))?;
         }
 
         // The final files and the results.

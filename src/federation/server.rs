@@ -400,7 +400,7 @@ impl Gathered {
         let attempts = self.attempts;
         match self.first.take() {
             Some(first) if attempts > 1 || usable > 0 => {
-                RunError::Quorum { round, attempts, usable, needed, first: first.to_string() }
+                RunError::Quorum { round, attempts, usable, needed, first: Box::new(first) }
             }
             Some(first) => first,
             None => RunError::Config(format!("round {round}: the schedule chose no client")),

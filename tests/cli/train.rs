@@ -453,6 +453,8 @@ fn natural_clients_are_called_by_their_names_in_everything_that_is_shown() {
     let summary = place.json("run/summary.json");
     assert_eq!(summary["partition"]["clients"][1], "St. Mary's");
     assert!(place.text("run/report/partition.svg").contains("St. Mary"));
+    let far = format!("{train} {keys} --out far --set optimizer.lr=1e30");
+    place.fails(&far, &["The first that failed: round 1, client 0: North, East: step ", "optimizer.lr"]);
 
     // Clients without names have numbers, and their files no column for names.
     place.works(&format!("{TINY} --set evaluation.personal=true --set algorithm.kind=dsvgd --out numbers"));
