@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ndarray::{Array2, Axis};
 
-use super::agree::Disagreement;
 use super::describe::Description;
+use super::disagreement::Disagreement;
 use super::fit::{Holder, Misfit, columns};
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally};
 use crate::datasets::moments::ColumnSum;

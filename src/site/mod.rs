@@ -17,6 +17,7 @@ mod check;
 pub mod class_prior;
 mod config;
 mod describe;
+mod disagreement;
 mod disk;
 mod encode;
 mod fit;
@@ -32,9 +33,10 @@ mod pooled;
 #[cfg(test)]
 mod pooled_tables;
 
-pub use agree::{Agreement, Disagreement, Means, agree};
+pub use agree::{Agreement, Means, agree};
 pub use config::{SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, print, problems};
+pub use disagreement::Disagreement;
 pub use disk::{Disk, DiskError, MEANS, PRODUCTS, RESIDUALS};
 pub use fit::{Holder, Misfit};
 pub use measure::{Deviations, measure};

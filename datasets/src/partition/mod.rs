@@ -205,17 +205,16 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         return Err(DataError::Partition { kind: scheme.kind(), problem });
     }
     if let Some(clients) = scheme.clients() {
-        let rows = train.rows();
         if clients == 0 {
             return Err(DataError::config("partition.clients", clients, "must be at least 1"));
         }
         // If clients share rows, there may be more clients than rows.
-        if clients > rows && scheme.properties().disjoint {
-            return Err(DataError::TooManyClients { clients, rows });
-        }
-        let groups = units::count(train);
-        if clients > groups && scheme.properties().disjoint {
-            let problem = format!("must be at most {groups}, the number of groups of the training rows");
+        let most = units::count(train);
+        if clients > most && scheme.properties().disjoint {
+            if train.groups.is_none() {
+                return Err(DataError::TooManyClients { clients, rows: most });
+            }
+            let problem = format!("must be at most {most}, the number of groups of the training rows");
             return Err(DataError::config("partition.clients", clients, problem));
         }
     }

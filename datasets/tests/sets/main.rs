@@ -3,6 +3,7 @@
 mod columnar;
 mod csv;
 mod fetch;
+mod groups;
 mod manual_download;
 mod partitions;
 mod real_data;

@@ -11,10 +11,9 @@ use fedstein_datasets::{
 use ndarray::Array2;
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::ChaCha8Rng};
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
+pub(super) fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
     Dataset {
         name: "test".into(),
         features: Array2::zeros((labels.len(), 1)),
@@ -38,12 +37,12 @@ fn assign(config: &PartitionScheme, data: &Dataset, seed: u64) -> Result<Partiti
     partition(&config.clone().into(), data, &mut ChaCha8Rng::seed_from_u64(seed))
 }
 
-fn message(config: PartitionScheme, data: &Dataset) -> String {
+pub(super) fn message(config: PartitionScheme, data: &Dataset) -> String {
     assign(&config, data, 1).unwrap_err().to_string()
 }
 
 /// Training, validation and calibration rows of a client, ascending.
-fn assigned(partition: &Partition, client: usize) -> Vec<usize> {
+pub(super) fn assigned(partition: &Partition, client: usize) -> Vec<usize> {
     let mut rows = [&partition.clients()[client], partition.validation(client), partition.calibration(client)].concat();
     rows.sort_unstable();
     rows
@@ -753,45 +752,4 @@ fn impossible_labels_and_shares_are_refused_by_key() {
     let assigned = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let other = assigned.with_tests(&config, &data, &with_counts(&[1, 1]), &mut ChaCha8Rng::seed_from_u64(1));
     assert!(other.unwrap_err().to_string().contains("classes"));
-}
-
-#[test]
-fn rows_of_a_group_are_at_one_client_and_held_out_together() {
-    // 40 patients with one to four visits; the last visit of each has label 1.
-    let of_row: Vec<usize> = (0..40).flat_map(|patient| vec![patient; 1 + patient % 4]).collect();
-    let last = |row: usize| of_row.get(row + 1) != Some(&of_row[row]);
-    let labels = (0..of_row.len()).map(|row| usize::from(last(row))).collect();
-    let data = labelled(labels, 2).with_groups(of_row.clone()).unwrap();
-    let groups = |rows: &[usize]| rows.iter().map(|&row| of_row[row]).collect::<BTreeSet<_>>();
-    let config =
-        PartitionConfig { validation: 0.25, calibration: 0.125, ..PartitionScheme::from(Iid { clients: 5 }).into() };
-    for seed in 0..10 {
-        let made = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
-        let mut rows: Vec<usize> = (0..5).flat_map(|client| assigned(&made, client)).collect();
-        rows.sort_unstable();
-        assert_eq!(rows, (0..data.rows()).collect::<Vec<_>>());
-        for client in 0..5 {
-            let parts = [&made.clients()[client], made.validation(client), made.calibration(client)].map(groups);
-            assert_eq!(parts.each_ref().map(BTreeSet::len), [5, 2, 1]);
-            assert_eq!(parts.iter().flatten().collect::<BTreeSet<_>>().len(), 8);
-        }
-        let all: Vec<usize> = (0..5).flat_map(|client| groups(&assigned(&made, client))).collect();
-        assert_eq!((all.len(), all.into_iter().collect::<BTreeSet<_>>().len()), (40, 40));
-        assert!(made.notes.is_empty(), "{:?}", made.notes);
-    }
-    let problem = message(Dirichlet { clients: 5, alpha: 1.0 }.into(), &data);
-    assert!(problem.contains("would separate the rows of a group"), "{problem}");
-    let problem = message(Iid { clients: 41 }.into(), &data);
-    assert!(problem.contains("must be at most 40, the number of groups"), "{problem}");
-
-    // Natural clients may share a patient: each holds out its own rows.
-    let clients = (0..data.rows()).map(|row| row % 2).collect();
-    let data = data.with_clients(clients).unwrap();
-    let config = PartitionConfig { validation: 0.25, ..PartitionScheme::from(ByColumn {}).into() };
-    let made = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
-    assert!(made.notes[0].starts_with("30 of 40 groups have rows at several clients"), "{:?}", made.notes);
-    for client in 0..2 {
-        let (kept, out) = (groups(&made.clients()[client]), groups(made.validation(client)));
-        assert!(kept.is_disjoint(&out) && !out.is_empty());
-    }
 }

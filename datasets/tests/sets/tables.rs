@@ -2,7 +2,7 @@
 //! is learned from training rows alone, new rows, and each message.
 
 use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget};
-use fedstein_datasets::source::{Csv, Sites, TestSplit};
+use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
     load, read_new_rows,
@@ -36,7 +36,7 @@ fn golden() -> Golden {
     serde_json::from_str(include_str!("../golden/table.json")).unwrap()
 }
 
-fn texts(words: &[&str]) -> Vec<String> {
+pub(super) fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
@@ -57,7 +57,7 @@ fn german(missing: Missing) -> Reading {
 }
 
 /// A table whose last column is the target.
-fn table(path: &Path, reading: Reading) -> Csv {
+pub(super) fn table(path: &Path, reading: Reading) -> Csv {
     Csv {
         path: path.to_path_buf(),
         test_path: String::new(),
@@ -76,7 +76,7 @@ fn table(path: &Path, reading: Reading) -> Csv {
     }
 }
 
-fn loaded(csv: Csv) -> Result<TrainTest, DataError> {
+pub(super) fn loaded(csv: Csv) -> Result<TrainTest, DataError> {
     load(&DataConfig::from(csv), Path::new(""), &mut ChaCha8Rng::seed_from_u64(1))
 }
 
@@ -117,7 +117,7 @@ fn assert_near(found: &Array2<f32>, expected: &[Vec<f64>], names: &[String]) {
 }
 
 /// The number of rows of each kind, such as a class.
-fn counts(of: &[usize]) -> Vec<usize> {
+pub(super) fn counts(of: &[usize]) -> Vec<usize> {
     let mut counts = vec![0; of.iter().max().map_or(0, |most| most + 1)];
     of.iter().for_each(|kind| counts[*kind] += 1);
     counts
@@ -166,74 +166,6 @@ fn test_rows_are_the_same_share_of_each_class_or_client_where_that_is_asked_for(
     };
     let message = loaded(csv).unwrap_err().to_string();
     assert!(message.contains("data.split") && message.contains("classes"), "{message}");
-}
-
-#[test]
-fn rows_of_a_group_stay_together_and_two_files_may_share_some() {
-    // 12 patients with three visits each.
-    let row = |i: usize| format!("{},P{},{},{}\n", i, i % 12, i * 7 % 5, if i.is_multiple_of(3) { "a" } else { "b" });
-    let text = |rows: std::ops::Range<usize>| format!("visit,patient,x,y\n{}", rows.map(row).collect::<String>());
-    let dir = tempfile::tempdir().unwrap();
-    let [path, second, without] = ["t.csv", "second.csv", "without.csv"].map(|name| dir.path().join(name));
-    std::fs::write(&path, text(0..36)).unwrap();
-    std::fs::write(&second, text(9..14)).unwrap();
-    std::fs::write(&without, "visit,x,y\n90,3,b\n91,4,a\n").unwrap();
-    let reading = Reading { id: texts(&["visit", "patient"]), group_column: "patient".into(), ..Reading::default() };
-    let csv = Csv { target: "y".into(), test_fraction: 0.25, ..table(&path, reading) };
-    let data = loaded(csv.clone()).unwrap();
-    assert_eq!(data.train.feature_names, Some(texts(&["x"])));
-    let groups = |rows: &fedstein_datasets::Dataset| counts(rows.groups.as_ref().unwrap());
-    let (train, test) = (groups(&data.train), groups(&data.test));
-    assert!(
-        (0..12).all(|group| train.get(group).unwrap_or(&0) + test.get(group).unwrap_or(&0) == 3),
-        "{train:?} {test:?}"
-    );
-    assert_eq!((data.train.rows(), data.test.rows()), (27, 9));
-    assert_eq!(data.notes, ["groups of rows: 9 in training, 3 in test, none in both"]);
-    // Rows that a limit leaves out are not counted.
-    let few = loaded(Csv { train_limit: 2, test_limit: 1, ..csv.clone() }).unwrap();
-    let groups = few.train.groups.as_ref().unwrap().iter().collect::<std::collections::BTreeSet<_>>().len();
-    assert_eq!(few.notes, [format!("groups of rows: {groups} in training, 1 in test, none in both")]);
-
-    let with_test = |test: &Path| Csv { test_path: test.display().to_string(), ..csv.clone() };
-    let notes = loaded(with_test(&second)).unwrap().notes;
-    let shared = "12 in training, 5 in test, 5 in both: test scores are too good where rows of a group are alike";
-    assert!(notes[0].ends_with(shared), "{notes:?}");
-    let notes = loaded(with_test(&without)).unwrap().notes;
-    assert!(notes[0].contains("12 in training; the test rows name none"), "{notes:?}");
-
-    let of = |column: &str| Reading { group_column: column.into(), ..csv.reading.clone() };
-    let message = |csv: Csv| loaded(csv).unwrap_err().to_string();
-    assert!(message(Csv { reading: of("ward"), ..csv.clone() }).contains("data.group_column"));
-    assert!(message(Csv { reading: of("y"), ..csv.clone() }).contains("by data.target and by data.group_column"));
-    let both = Csv { client_column: "patient".into(), reading: Reading { id: vec![], ..of("patient") }, ..csv.clone() };
-    assert!(message(both).contains("both client (data.client_column) and group (data.group_column)"));
-    for cell in ["", "NA"] {
-        std::fs::write(&path, text(0..36).replacen("P4", cell, 1)).unwrap();
-        let missing = message(csv.clone());
-        assert!(missing.contains("a group") && missing.contains("patient"), "{missing}");
-    }
-}
-
-#[test]
-fn the_column_of_groups_is_no_feature_of_a_servers_test_rows_and_may_be_blank() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("test.csv");
-    std::fs::write(&path, "patient,x,y\nP1,1,a\n,2,b\n").unwrap();
-    let sites = Sites {
-        task: fedstein_datasets::Task::Classification,
-        positive: String::new(),
-        normalise: Normalise::Auto,
-        test_path: path.display().to_string(),
-        target: "y".into(),
-        header: fedstein_datasets::Header::Auto,
-        delimiter: ",".into(),
-        reading: Reading { group_column: "patient".into(), ..Reading::default() },
-        train_limit: 0,
-        test_limit: 0,
-    };
-    let (rows, _) = sites.test_rows().unwrap().unwrap();
-    assert_eq!((rows.feature_names, rows.groups, rows.lines), (Some(texts(&["x"])), None, Some(vec![2, 3])));
 }
 
 #[test]
