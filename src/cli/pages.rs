@@ -1,20 +1,44 @@
 //! Texts that follow from the arguments of the program alone: the completions of shells, and the pages of the manual.
 
-use clap::{Command, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
-use super::CliError;
-use super::args::Args;
+use super::{CliError, CommandLine};
 use crate::experiment::schema::{list, nearest};
 
 /// The program's name.
 const NAME: &str = "fedstein";
 
+/// Print the completions of a shell, for its startup files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fedstein completions bash > ~/.local/share/bash-completion/completions/fedstein
+  fedstein completions zsh > ~/.zfunc/_fedstein        a directory of $fpath
+  fedstein completions fish > ~/.config/fish/completions/fedstein.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Print a page of the manual, in the format of man.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fedstein man | man -l -
+  fedstein man train > ~/.local/share/man/man1/fedstein-train.1")]
+pub struct ManArgs {
+    /// The command that the page is about, such as `train` or `site check` [default: fedstein as a whole]
+    #[arg(value_name = "COMMAND")]
+    pub of: Vec<String>,
+}
+
 /// The completions of a shell.
 pub(super) fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
-    generate(shell, &mut Args::command(), NAME, &mut text);
+    generate(shell, &mut CommandLine::command(), NAME, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -23,7 +47,7 @@ pub(super) fn completions(shell: Shell) -> String {
 /// # Errors
 /// [`CliError::Usage`] where there is no such command.
 pub(super) fn manual(words: &[String]) -> Result<String, CliError> {
-    let mut program = Args::command();
+    let mut program = CommandLine::command();
     // Gives every command its full name.
     program.build();
     let mut of = &program;

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 
 fn parse(line: &str) -> Result<Invocation, CliError> {
@@ -28,7 +30,7 @@ fn report(line: &str) -> Report {
 #[test]
 fn the_arguments_pass_claps_own_checks() {
     use clap::CommandFactory;
-    Args::command().debug_assert();
+    CommandLine::command().debug_assert();
 }
 
 #[test]
@@ -64,12 +66,28 @@ fn options_override_the_config_and_seed_and_backend_override_set() {
 
 #[test]
 fn the_data_directory_is_the_option_else_the_variable_else_data() {
-    let of =
-        |typed: Option<&str>, variable: Option<&str>| data_dir(typed.map(PathBuf::from), variable.map(OsString::from));
-    assert_eq!(of(Some("typed"), Some("variable")), Path::new("typed"));
-    assert_eq!(of(None, Some("variable")), Path::new("variable"));
-    assert_eq!(of(None, Some("")), Path::new("data"));
-    assert_eq!(of(None, None), Path::new("data"));
+    for (option, variable, expected) in [
+        (" --data-dir typed", Some("variable"), "typed"),
+        ("", Some("variable"), "variable"),
+        ("", Some(""), "data"),
+        ("", None, "data"),
+    ] {
+        for command in
+            ["data list", "train", "study f", "reproduce list", "site split --out o", "predict r --input i --client c"]
+        {
+            let line = format!("fedstein {command}{option}");
+            let found = match Invocation::parse(line.split(' '), variable.map(OsString::from)) {
+                Ok(Invocation::Data(typed)) => typed.data_dir().to_owned(),
+                Ok(Invocation::Train(typed)) => typed.data_dir,
+                Ok(Invocation::Study(typed)) => typed.data_dir.path().to_owned(),
+                Ok(Invocation::Reproduce(typed)) => typed.data_dir.path().to_owned(),
+                Ok(Invocation::SiteSplit(typed)) => typed.data_dir,
+                Ok(Invocation::Predict(typed)) => typed.own.data_dir().to_owned(),
+                other => panic!("{line}: {other:?}"),
+            };
+            assert_eq!(found, Path::new(expected), "{line}, {variable:?}");
+        }
+    }
 }
 
 #[test]
@@ -130,15 +148,21 @@ fn zero_bins_are_refused() {
 
 #[test]
 fn data_asks_for_a_list_a_description_or_a_download() {
-    for (line, action) in [
-        ("fedstein data list --data-dir d", DataRequest::List),
-        ("fedstein data info mnist --data-dir d", DataRequest::Info("mnist".into())),
-        ("fedstein data fetch mnist --data-dir d", DataRequest::Fetch("mnist".into())),
-    ] {
-        match parse(line) {
-            Ok(Invocation::Data(data)) => assert_eq!(data, Data { action, data_dir: "d".into() }),
+    for (line, expected) in
+        [("list", None), ("info mnist", Some("described mnist")), ("fetch mnist", Some("fetched mnist"))]
+    {
+        let asked = match parse(&format!("fedstein data {line} --data-dir d")) {
+            Ok(Invocation::Data(data)) => {
+                assert_eq!(data.data_dir(), Path::new("d"));
+                match data {
+                    Data::List { .. } => None,
+                    Data::Info { name, .. } => Some(format!("described {name}")),
+                    Data::Fetch { name, .. } => Some(format!("fetched {name}")),
+                }
+            }
             other => panic!("{line}: {other:?}"),
-        }
+        };
+        assert_eq!(asked.as_deref(), expected, "{line}");
     }
 }
 

@@ -21,7 +21,7 @@ use crate::report::files::write_atomic;
 /// The backend cannot be opened, a workload fails, or an output cannot be written.
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     // A number of threads needs a pool of its own: the command runs on a thread of the program's, whose size is fixed.
-    let (threads, backend) = (typed.threads.unwrap_or(0), typed.backend.clone());
+    let (threads, backend) = (typed.threads().unwrap_or(0), typed.backend.clone());
     on_threads(threads, || dispatch(&backend, Job(typed))).map_err(CliError::Failed)??
 }
 
@@ -114,7 +114,7 @@ fn workloads<B: Backend>(
     let ceilings = Ceilings::measure(bench)?;
     print_text(&table::columns(&ceilings))?;
     let mut lines = Vec::new();
-    for workload in &typed.only {
+    for workload in typed.workloads() {
         for line in workload.measure(bench)? {
             if let Some(file) = &mut json {
                 let text = serde_json::to_string(&line.record).map_err(|error| CliError::Failed(error.to_string()))?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::cli::{CliError, Data, DataRequest, print_text};
+use crate::cli::{CliError, Data, print_text};
 use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
 use crate::datasets::{DataSet, Progress, fetch};
 use crate::experiment::schema::nearest;
@@ -14,16 +14,16 @@ use crate::experiment::schema::nearest;
 /// # Errors
 /// There is no such data set, or it cannot be downloaded, or standard output cannot be written.
 pub(super) fn data(typed: Data) -> Result<(), CliError> {
-    let dir = &typed.data_dir;
-    match typed.action {
-        DataRequest::List => {
+    let dir = typed.data_dir();
+    match &typed {
+        Data::List { .. } => {
             let lines: String =
                 sets().iter().map(|set| format!("{:<16}{:<20}{}\n", set.name, state(set, dir), set.summary)).collect();
             print_text(&format!("data directory: {}\n{lines}", dir.display()))
         }
-        DataRequest::Info(name) => print_text(&info(named(&name)?, dir)),
-        DataRequest::Fetch(name) => {
-            let set = named(&name)?;
+        Data::Info { name, .. } => print_text(&info(named(name)?, dir)),
+        Data::Fetch { name, .. } => {
+            let set = named(name)?;
             if set.origin != Origin::Download {
                 return print_text(&format!("{}: {}, there is nothing to fetch\n", set.name, state(set, dir)));
             }

@@ -49,7 +49,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         None => default_out(&run, &typed)?,
     };
     output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
-    let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
+    let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
     let target = Target::of(&config, typed.target.as_deref())?;
     let (rows, about) = read(&run, &new_rows::config_of_rows(&config, &typed.written)?, &typed, &target)?;
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
@@ -91,7 +91,7 @@ impl Target {
 }
 
 /// `RUN/evaluate/NAME`, with the name of the input up to its first dot, and that of a client behind it.
-fn default_out(run: &Finished, Evaluate { input, client, .. }: &Evaluate) -> Result<PathBuf, CliError> {
+fn default_out(run: &Finished, Evaluate { input, own, .. }: &Evaluate) -> Result<PathBuf, CliError> {
     let all = run.path.join(run_dir::EVALUATE);
     // The run may come from an untrusted source.
     if all.is_symlink() {
@@ -99,7 +99,7 @@ fn default_out(run: &Finished, Evaluate { input, client, .. }: &Evaluate) -> Res
     }
     let name = input.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').find(|part| !part.is_empty()).unwrap_or("rows");
-    Ok(all.join(match client {
+    Ok(all.join(match &own.client {
         Some(client) => format!("{name}-client-{}", in_file_name(client)),
         None => name.to_owned(),
     }))
@@ -143,7 +143,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         ("target".to_owned(), format!("column {}", of_targets.place)),
         ("run".to_owned(), run.path.display().to_string()),
     ];
-    facts.extend(typed.client.iter().map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
+    facts.extend(typed.own.client.iter().map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
     if let (Some(groups), Some(column)) = (&groups, of_groups.first()) {
         facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
     }
@@ -156,7 +156,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
     };
     let name = typed.input.file_name().map_or_else(|| input.clone(), |name| name.to_string_lossy().into_owned());
     let about = About {
-        title: typed.title.clone().unwrap_or_else(|| match &typed.client {
+        title: typed.title.clone().unwrap_or_else(|| match &typed.own.client {
             Some(client) => format!("{} on {name}, client {client}", run.summary.name),
             None => format!("{} on {name}", run.summary.name),
         }),
@@ -217,15 +217,15 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { run, config, typed, recalibrated, rows } = self;
-        let client = client::predictor::<B>((run, config), typed.client.as_deref(), &typed.data_dir)?;
+        let client = client::predictor::<B>((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
         run.evaluate(config, client, recalibrated, rows)
     }
 }
 
 /// The headline, what temperature and sets do, the groups and the place of the report.
-fn text(evaluated: &Evaluated, Evaluate { input, client, .. }: &Evaluate, out: &Path) -> Result<String, CliError> {
+fn text(evaluated: &Evaluated, Evaluate { input, own, .. }: &Evaluate, out: &Path) -> Result<String, CliError> {
     let evaluation = &evaluated.evaluation;
-    let by = client.as_ref().map(|client| format!(", predictor of client {client}")).unwrap_or_default();
+    let by = own.client.as_ref().map(|client| format!(", predictor of client {client}")).unwrap_or_default();
     let mut text = headline::table(evaluation, &format!("rows of {}{by}: {}", input.display(), evaluation.rows));
     if let Some(results) = &evaluated.calibration {
         results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));

@@ -35,7 +35,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
     let out = typed.out.as_deref().unwrap_or(Path::new("-"));
     output::check(out, typed.force)?;
-    let recalibrated = client::recalibrated((&run, &config), typed.client.as_deref(), typed.level)?;
+    let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
     check_columns(&run, &typed.columns)?;
     let range = run.training_range(&config)?;
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
@@ -109,7 +109,7 @@ impl OnBackend for Job<'_> {
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
         notes.extend(range.as_ref().and_then(|range| range.note(&outside)));
         let more = More { wanted: &typed.columns, outside };
-        let client = client::predictor::<B>((run, config), typed.client.as_deref(), &typed.data_dir)?;
+        let client = client::predictor::<B>((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
         let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
             Forecast::Classes { log_probs, names } => {
                 let unscaled = log_probs.ensemble();

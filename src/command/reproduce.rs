@@ -27,24 +27,24 @@ const RUNS: &str = "runs";
 /// The figure, a data set or a config is invalid or missing, a run fails, or an output cannot be written.
 pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
     if typed.item == LIST {
-        return print_text(&listing(&typed.data_dir)?);
+        return print_text(&listing(typed.data_dir.path())?);
     }
     let figure = find(&typed.item)?;
     if !typed.from.is_empty() {
         return again(&figure, &typed);
     }
-    let scale = typed.scale;
+    let scale = typed.scale();
     if scale == Scale::Middle && figure.middle.is_none() {
         let message = format!("`{}` has no middle form; leave --middle out, or use --quick", figure.id);
         return Err(CliError::Usage(message));
     }
     let out = place(&typed.out, scale);
-    let Reproduce { seeds, backend, only, .. } = typed;
+    let Reproduce { seeds, backend, only, data_dir, pace, .. } = typed;
     let grid = Grid::new(&figure, &Wanted { scale, seeds, backend, only: only.clone() });
     if grid.count() == 0 {
         return Err(CliError::Usage(nothing_has(&figure, &grid, &only.unwrap_or_default())));
     }
-    data_must_be_here(&figure, &grid, &typed.data_dir)?;
+    data_must_be_here(&figure, &grid, data_dir.path())?;
     let runs = grid.runs(&figure)?;
 
     let (kept, directory) = (out.join(RUNS), out.join(&figure.id));
@@ -58,9 +58,9 @@ pub(super) fn reproduce(typed: Reproduce) -> Result<(), CliError> {
         scale.word(),
         pending.known.len()
     );
-    let places = Places { data_dir: &typed.data_dir, kept: &kept };
-    let failures = pending.carry_out(&about, (typed.jobs, typed.quiet), places)?;
-    write(&Results::read(&figure, &grid, &kept, &failures)?, scale, &directory, typed.quiet)?;
+    let places = Places { data_dir: data_dir.path(), kept: &kept };
+    let failures = pending.carry_out(&about, (usize::from(pace.jobs), pace.quiet), places)?;
+    write(&Results::read(&figure, &grid, &kept, &failures)?, scale, &directory, pace.quiet)?;
     all_worked(&failures, total, "the figure shows")
 }
 
@@ -98,7 +98,7 @@ fn again(figure: &Figure, typed: &Reproduce) -> Result<(), CliError> {
     let results = csv.results(figure, &grid).map_err(wrong)?;
     let directory = place(&typed.out, scale).join(&figure.id);
     create(&directory)?;
-    write(&results, scale, &directory, typed.quiet)
+    write(&results, scale, &directory, typed.pace.quiet)
 }
 
 /// The output directory of a scale.

@@ -18,16 +18,17 @@ use crate::shell;
 pub(super) fn runs(typed: &Runs) -> Result<(), CliError> {
     let text = match typed.diff.is_empty() {
         true => list(typed)?,
-        false => diff(&typed.diff, typed.listing)?,
+        false => diff(&typed.diff, typed.listing())?,
     };
     print_text(&text)
 }
 
-fn list(Runs { dir, listing, .. }: &Runs) -> Result<String, CliError> {
+fn list(typed: &Runs) -> Result<String, CliError> {
+    let dir = &typed.dir;
     let paths = inventory::find(dir)
         .map_err(|error| CliError::Usage(format!("`{}`: {error}; name the directory of your runs", dir.display())))?;
     let entries: Vec<Entry> = paths.iter().map(|path| Entry::read(path)).collect();
-    match listing {
+    match typed.listing() {
         Listing::Json => json_text(&entries.iter().map(object).collect::<Vec<_>>()),
         Listing::Csv => csv_text(&heads(), entries.iter().map(|entry| cells(entry, |value| value.to_string()))),
         Listing::Text if entries.is_empty() => Ok(format!("no runs in {}\n", dir.display())),

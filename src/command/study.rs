@@ -18,12 +18,12 @@ use crate::study::{Plan, Study, directory};
 /// The study, a config, a data set or the output directory cannot be used, a run fails, or an output cannot be written.
 pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     let study = Study::load(&typed.file)?;
-    let StudyOrder { seeds, backend, only, .. } = typed;
+    let StudyOrder { seeds, backend, only, data_dir, pace, .. } = typed;
     let plan = Plan::new(&study, Chosen { seeds, backend, only: only.clone() })?;
     if plan.grid.count() == 0 {
         return Err(CliError::Usage(nothing_has(&plan, &only.unwrap_or_default())));
     }
-    data_must_be_here(&plan, &typed.data_dir)?;
+    data_must_be_here(&plan, data_dir.path())?;
     let out = typed.out.unwrap_or_else(|| Path::new("studies").join(&study.name));
     directory::check(&out, &study).map_err(CliError::Usage)?;
     let runs = plan.grid.runs(&plan.figure)?;
@@ -35,11 +35,11 @@ pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     let pending = Pending::of(runs, &kept);
     let total = pending.total();
     let about = format!("{}: {total} runs, {} of them kept from before", study.title, pending.known.len());
-    let places = Places { data_dir: &typed.data_dir, kept: &kept };
-    let failures = pending.carry_out(&about, (typed.jobs, typed.quiet), places)?;
+    let places = Places { data_dir: data_dir.path(), kept: &kept };
+    let failures = pending.carry_out(&about, (usize::from(pace.jobs), pace.quiet), places)?;
     let results = Results::read(&plan.figure, &plan.grid, &kept, &failures)?;
     let written = output::write(&plan, &results, &out).map_err(failed)?;
-    if !typed.quiet {
+    if !pace.quiet {
         print_text(&summary(&written))?;
     }
     all_worked(&failures, total, "the tables show")

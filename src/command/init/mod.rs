@@ -20,7 +20,8 @@ use choice::Choice;
 /// # Errors
 /// The table cannot be read or has no column to predict, or the config cannot be written.
 pub(super) fn init(typed: &Init) -> Result<(), CliError> {
-    let Init { table, target, out, force } = typed;
+    let Init { table, target, force, .. } = typed;
+    let out = &typed.out();
     output::check(out, *force)?;
     let found = survey(table).map_err(RunError::from)?;
     let choice = Choice::of(&found, target.as_deref())

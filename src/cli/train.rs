@@ -1,0 +1,164 @@
+//! `fedstein train`.
+#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, where `<name>` is not HTML.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use super::load::load;
+use super::options::DataDir;
+use crate::backend::KNOWN;
+use crate::experiment::config::Config;
+use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
+use crate::experiment::run_dir;
+use crate::experiment::schema::{ConfigError, Overrides, Resolved};
+
+/// Run an experiment and write its results and calibration report.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fedstein train                                       the built-in digits, no download
+  fedstein train configs/mnist/newton-bnn.toml --backend wgpu
+  fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
+  fedstein train --set algorithm.kind=fedavg --out runs/fedavg
+  fedstein train --resume runs/fedavg --set rounds=20
+  fedstein train run.toml --sites a.toml,b.toml,c.toml the rows of three sites (docs/federation.md)
+
+Keys and defaults: docs/configuration.md")]
+pub struct TrainArgs {
+    /// The experiment [default: the built-in configs/digits/newton-bnn.toml]
+    #[arg(value_name = "CONFIG.toml")]
+    config: Option<PathBuf>,
+
+    /// Backend to use instead of the config's `backend`
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(KNOWN))]
+    backend: Option<String>,
+
+    /// Override a key of the config, such as algorithm.particles=50; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Train with the rows of these sites, each in a process of its own; the sites' own files, separated by commas
+    #[arg(long, value_name = "SITE.toml,...", value_delimiter = ',', num_args = 1)]
+    sites: Vec<PathBuf>,
+
+    /// Directory of the results [default: runs/<name>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub data_dir: DataDir,
+
+    /// Seed to use instead of the config's `seed`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    seed: Option<u64>,
+
+    /// Show no progress
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+
+    /// Print one JSON object per round on standard output, and nothing else
+    #[arg(long)]
+    json: bool,
+
+    /// Also write start, rounds, notes and end of the run to a file, one JSON object a line (docs/runs.md)
+    #[arg(long, value_name = "FILE.jsonl")]
+    log: Option<PathBuf>,
+
+    /// Also write the metrics of every round as an event file of TensorBoard into a directory
+    #[arg(long, value_name = "DIR")]
+    tensorboard: Option<PathBuf>,
+
+    /// Replace the results of an earlier run in the same directory, and the file of --log
+    #[arg(long)]
+    force: bool,
+
+    /// Resume a run that was stopped from its last checkpoint, or continue a finished run to more rounds
+    #[arg(long, value_name = "RUN_DIR", conflicts_with_all = ["config", "out", "force"])]
+    resume: Option<PathBuf>,
+}
+
+/// An experiment to run.
+#[derive(Debug)]
+pub struct Train {
+    /// The experiment's configuration.
+    pub config: Config,
+    /// The same as a table, for the run's `config.toml`, with warnings for the user.
+    pub resolved: Resolved,
+    /// The directory of the data sets.
+    pub data_dir: PathBuf,
+    /// The sites' own files, by which the run is a federation; empty for a run in one process.
+    pub sites: Vec<PathBuf>,
+    /// The directory of the results.
+    pub out: PathBuf,
+    /// The file of the log, if one is written.
+    pub log: Option<PathBuf>,
+    /// The directory of event files for TensorBoard, if they are written.
+    pub tensorboard: Option<PathBuf>,
+    /// Whether an existing run in that directory is replaced.
+    pub force: bool,
+    /// Whether an existing run in that directory is resumed.
+    pub resume: bool,
+    /// How progress is shown.
+    pub display: Display,
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// A bar on standard error, or plain lines where standard error is not a terminal.
+    Bar,
+    /// One JSON object per round on standard output, and nothing else there.
+    Json,
+    /// No progress is shown.
+    Quiet,
+}
+
+impl Display {
+    /// The observer that shows progress in this form.
+    pub fn observer(self) -> Box<dyn Observer> {
+        match self {
+            Self::Bar => Box::new(Bar::stderr()),
+            Self::Json => Box::new(JsonLines::stdout()),
+            Self::Quiet => Box::new(Quiet),
+        }
+    }
+}
+
+impl TrainArgs {
+    /// The experiment that the arguments mean.
+    ///
+    /// # Errors
+    /// The config or an override is invalid, or the sites are not those of the run to resume.
+    pub(super) fn resolved(self) -> Result<Train, ConfigError> {
+        let Self { config, backend, mut set, sites, out, data_dir, seed, quiet, json, log, tensorboard, force, resume } =
+            self;
+        if !sites.is_empty() && resume.is_none() {
+            // The sites are the clients. Without a config nothing else says where the rows are.
+            set.push(format!("partition.clients={}", sites.len()));
+            if config.is_none() {
+                set.push("data.kind=sites".into());
+            }
+        }
+        let file = resume.as_ref().map(|run| run.join(run_dir::CONFIG)).or(config);
+        let (config, resolved) = load(file.as_deref(), &Overrides { set, seed, backend })?;
+        if let (Some(_), Some(clients)) = (&resume, config.partition()?.scheme.clients())
+            && ![0, clients].contains(&sites.len())
+        {
+            return Err(ConfigError::Conflict(format!(
+                "--sites names {} files, and the run has {clients} sites; name each of them",
+                sites.len()
+            )));
+        }
+        let display = match (json, quiet) {
+            (true, _) => Display::Json,
+            (_, true) => Display::Quiet,
+            _ => Display::Bar,
+        };
+        let (resume, continued) = (resume.is_some(), resume);
+        let out = continued.or(out).unwrap_or_else(|| Path::new("runs").join(&config.name));
+        let data_dir = data_dir.path().to_owned();
+        Ok(Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display })
+    }
+}
