@@ -308,7 +308,6 @@ metrics!(
         name: "Epistemic uncertainty",
         unit: Unit::Nats,
         note: "what the particles disagree about, nats",
-        better: Some(HigherIsBetter),
         classes: Some(ClassMetric::new(
             |scored| of_particles(scored, |means| means.epistemic),
             "Mutual information: entropy of the mean minus mean of the entropies, in nats; 0 when all particles agree.",

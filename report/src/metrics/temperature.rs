@@ -17,17 +17,17 @@ const RESOLUTION: f64 = 1e-10;
 pub struct TemperatureFit {
     /// T: above 1 the model was over-confident.
     pub temperature: f64,
-    /// NLL of the fitting rows at T = 1, nats.
+    /// NLL of the fitting rows at T = 1 in nats, each row's at most ln 1e12.
     pub nll_before: f64,
-    /// NLL of the fitting rows at T, never above `nll_before`.
+    /// NLL of the fitting rows at T, in the same way.
     pub nll_after: f64,
     /// Whether the search ended at `exp(-3)` or `exp(3)`: the optimum may lie beyond (all rows
     /// right, for example).
     pub at_limit: bool,
 }
 
-/// Minimises the mean NLL of `softmax(logits / T)` over `ln T` by golden-section search; the NLL is
-/// convex in `1/T`.
+/// Minimises the mean NLL of `softmax(logits / T)` over `ln T` by golden-section search; the NLL is convex in `1/T`. A floor
+/// on probabilities, as reported NLLs have it, would make an overconfident mistake free of charge beyond the floor.
 ///
 /// # Arguments
 /// * `logits`: `[n, classes]`, row-major; log probabilities will do
@@ -45,18 +45,18 @@ pub fn fit_temperature(logits: &[f64], labels: &[usize], classes: usize) -> Resu
     check_length("logits", logits.len(), labels.len() * classes)?;
     check_labels(labels, classes)?;
     check_finite("logit", logits)?;
-    let nll_at = |log_t: f64| {
+    let mean = |nll: fn(&[f64], usize, f64) -> f64, log_t: f64| {
         let inverse = (-log_t).exp();
         let rows = logits.chunks_exact(classes).zip(labels);
-        rows.map(|(row, &label)| cross_entropy(row, label, inverse)).sum::<f64>() / labels.len() as f64
+        rows.map(|(row, &label)| nll(row, label, inverse)).sum::<f64>() / labels.len() as f64
     };
-    let log_t = golden_section(&nll_at, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT);
-    let (before, after) = (nll_at(0.0), nll_at(log_t));
-    let (log_t, after) = if after < before { (log_t, after) } else { (0.0, before) };
+    let exact = |log_t| mean(cross_entropy, log_t);
+    let found = golden_section(&exact, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT);
+    let log_t = if exact(found) < exact(0.0) { found } else { 0.0 };
     Ok(TemperatureFit {
         temperature: log_t.exp(),
-        nll_before: before,
-        nll_after: after,
+        nll_before: mean(floored_cross_entropy, 0.0),
+        nll_after: mean(floored_cross_entropy, log_t),
         at_limit: log_t.abs() > TEMPERATURE_LIMIT - 1e-6,
     })
 }
@@ -91,11 +91,16 @@ pub fn apply_temperature(
     ClassPredictions::new(predictions.labels().to_vec(), predictions.classes(), probabilities)
 }
 
-/// `-ln softmax(inverse * row)[label]`, floored like every NLL.
-pub(super) fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
+/// [`cross_entropy`], floored like every NLL that is reported.
+pub(super) fn floored_cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
+    cross_entropy(row, label, inverse).min(-PROBABILITY_FLOOR.ln())
+}
+
+/// `-ln softmax(inverse * row)[label]`.
+fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|logit| ((logit - largest) * inverse).exp()).sum();
-    (sum.ln() - (row[label] - largest) * inverse).min(-PROBABILITY_FLOOR.ln())
+    sum.ln() - (row[label] - largest) * inverse
 }
 
 /// Minimiser of a unimodal function on `[lo, hi]`.
@@ -125,6 +130,19 @@ mod tests {
     fn rows_that_are_all_correct_end_at_the_limit() -> Result<(), MetricError> {
         let fit = fit_temperature(&[1.0, 0.0, 0.0, 1.0], &[0, 1], 2)?;
         assert!(fit.at_limit && fit.temperature < 0.06);
+        Ok(())
+    }
+
+    #[test]
+    fn a_certain_mistake_costs_more_the_lower_the_temperature() -> Result<(), MetricError> {
+        // 999 rows are right by a gap of 2, and one is wrong by ln 1e12. The slope in β = 1/T is 0 where
+        // 999·2/(1 + e^2β) = ln 1e12, up to 1/(1 + e^(27.6 β)).
+        let (mut logits, mut labels) = ([2.0, 0.0].repeat(999), vec![0; 999]);
+        logits.extend([0.0, 1e12_f64.ln()]);
+        labels.push(0);
+        let fit = fit_temperature(&logits, &labels, 2)?;
+        let inverse = 0.5 * (1998.0 / 1e12_f64.ln() - 1.0).ln();
+        assert!((fit.temperature - 1.0 / inverse).abs() < 1e-6 && !fit.at_limit, "{fit:?}");
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{MetricError, check_finite, check_length};
 use super::predictions::check_labels;
-use super::temperature::{TEMPERATURE_LIMIT, cross_entropy};
+use super::temperature::{TEMPERATURE_LIMIT, floored_cross_entropy};
 
 /// A question splits the range of ln T into this many parts.
 const PARTS: usize = 16;
@@ -87,7 +87,7 @@ pub fn temperature_sums(
         let rows = || logits.chunks_exact(classes.max(1)).zip(labels);
         TemperatureSums {
             slope: rows().map(|(row, &label)| slope(row, label, temperature.recip())).sum(),
-            nll: rows().map(|(row, &label)| cross_entropy(row, label, temperature.recip())).sum(),
+            nll: rows().map(|(row, &label)| floored_cross_entropy(row, label, temperature.recip())).sum(),
         }
     };
     Ok(temperatures.iter().map(at).collect())
