@@ -35,12 +35,11 @@ pub fn robust_barycenter<B: Backend>(
     weights: &[f64],
     config: &BarycenterConfig,
 ) -> Result<(Barycenter<B>, Vec<f64>), TransportError> {
-    // This call also validates sets and weights.
-    let plain =
-        barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
     if sets.len() < 3 {
-        return Ok((plain, weights.to_vec()));
+        return Ok((barycenter(sets, Some(weights), &index_mean(sets)?, config)?, weights.to_vec()));
     }
+    // Validates sets and weights.
+    barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
     let step = BarycenterConfig { iterate: Iterate::OneStep, ..*config };
     let distances = |at: &Particles<B>| sets.iter().map(|set| distance(at, set)).collect();
     let mean = |at: &Particles<B>, weights: &[f64]| Ok(barycenter(sets, Some(weights), at, &step)?.particles);
