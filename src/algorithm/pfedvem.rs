@@ -94,11 +94,11 @@ impl PFedVemConfig {
 /// The name of the mean of a head in messages, and of the head in a client's state.
 const HEAD: &str = "head";
 
-/// The name of ρ_k² in messages.
-const PRIOR_VARIANCE: &str = "prior_variance";
+/// The name of the confidence 1/ρ_k² in messages. A rule that shortens long replies then bounds the weight of a client.
+const CONFIDENCE: &str = "confidence";
 
-/// The smallest ρ_k² that the server takes: the sum of the confidences 1/ρ_k² of any number of clients is finite.
-const SMALLEST_VARIANCE: f64 = 1e-30;
+/// The largest confidence that the server takes: the sum over any number of clients is finite.
+const LARGEST_CONFIDENCE: f64 = 1e30;
 
 /// The standard deviation σ_k before the first visit.
 const INITIAL_SD: f64 = 1.0;
@@ -199,11 +199,11 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 /// The confidence 1/ρ_k² of a reply.
 fn confidence(reply: &Reply) -> Result<f64, RunError> {
     let refuse = |reason| RunError::Client { round: reply.round, client: reply.client, reason };
-    let values = reply.message.array(PRIOR_VARIANCE).map_err(|error| refuse(error.to_string()))?.values.to_f64();
+    let values = reply.message.array(CONFIDENCE).map_err(|error| refuse(error.to_string()))?.values.to_f64();
     match values[..] {
-        [variance] if variance >= SMALLEST_VARIANCE => Ok(1.0 / variance),
+        [confidence] if confidence > 0.0 && confidence <= LARGEST_CONFIDENCE => Ok(confidence),
         _ => Err(refuse(format!(
-            "\"{PRIOR_VARIANCE}\" must be a number of at least {SMALLEST_VARIANCE:e}, not {values:?}"
+            "\"{CONFIDENCE}\" must be a positive number of at most {LARGEST_CONFIDENCE:e}, not {values:?}"
         ))),
     }
 }
@@ -305,7 +305,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let reply = problem.message(&problem.under(&base, &head.mean))?;
         (self.head, self.state) = (Some(head), state);
         let rows = self.minibatches.rows() as f64;
-        Ok(reply.with_array(PRIOR_VARIANCE, problem.number(variance)).with_scalar(ROWS, rows))
+        Ok(reply.with_array(CONFIDENCE, problem.number(1.0 / variance)).with_scalar(ROWS, rows))
     }
 
     fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {

@@ -440,23 +440,23 @@ fn the_width_of_a_heads_prior_follows_the_formula() {
     // A head that does not move: σ = 1 and μ_k = μ at its first visit, so ρ² = 1; then μ is 2 away, so ρ² = 1 + 4.
     let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_steps = 1\nhead_lr = 1e-300\nsamples = 1";
     let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3"));
-    let first = array(&stage.visit(1, 0), "prior_variance");
+    let first = array(&stage.visit(1, 0), "confidence");
     assert!(first.len() == 1 && (first[0] - 1.0).abs() < 1e-12, "{first:?}");
     let moved = altered(stage.halves.server.configure(2).unwrap(), "head", |head| head - 2.0);
-    let second = array(&stage.visit_with(2, 0, moved), "prior_variance");
-    assert!((second[0] - 5.0).abs() < 1e-12, "{second:?}");
+    let second = array(&stage.visit_with(2, 0, moved), "confidence");
+    assert!((second[0] - 0.2).abs() < 1e-12, "{second:?}");
 }
 
 #[test]
 fn heads_are_averaged_by_confidence_and_bases_by_rows() {
     let mut stage = Stage::of(&digits(1, "kind = \"pfedvem\"", ""));
     let sent = stage.halves.server.configure(1).unwrap();
-    let say = |base: f64, head: f64, variance: f64, rows: f64| {
-        let number = Array { shape: vec![1], values: Values::F64(vec![variance]) };
+    let say = |base: f64, head: f64, confidence: f64, rows: f64| {
+        let number = Array { shape: vec![1], values: Values::F64(vec![confidence]) };
         let message = altered(altered(sent.clone(), "base", |_| base), "head", |_| head);
-        message.with_array("prior_variance", number).with_scalar("rows", rows)
+        message.with_array("confidence", number).with_scalar("rows", rows)
     };
-    let replies = vec![reply(0, say(1.0, 1.0, 1.0, 10.0)), reply(3, say(3.0, 4.0, 0.5, 30.0))];
+    let replies = vec![reply(0, say(1.0, 1.0, 1.0, 10.0)), reply(3, say(3.0, 4.0, 2.0, 30.0))];
     stage.halves.server.aggregate(replies).unwrap();
     let mixed = stage.halves.server.configure(2).unwrap();
     // (10·1 + 30·3)/40 and (1·1 + 2·4)/(1 + 2)
@@ -464,11 +464,11 @@ fn heads_are_averaged_by_confidence_and_bases_by_rows() {
     assert!(array(&mixed, "head").iter().all(|head| (head - 3.0).abs() < 1e-14));
     assert_eq!(values(stage.halves.server.particles()), [array(&mixed, "base"), array(&mixed, "head")].concat());
     // One reply is enough, and it replaces both.
-    stage.halves.server.aggregate(vec![reply(1, say(-1.0, 7.0, 2.0, 5.0))]).unwrap();
+    stage.halves.server.aggregate(vec![reply(1, say(-1.0, 7.0, 0.5, 5.0))]).unwrap();
     let alone = stage.halves.server.configure(3).unwrap();
     assert!(array(&alone, "base").iter().all(|base| *base == -1.0) && array(&alone, "head").iter().all(|h| *h == 7.0));
     let error = stage.halves.server.aggregate(vec![reply(2, say(0.0, 0.0, 0.0, 5.0))]).unwrap_err().to_string();
-    assert!(error.contains("client 2") && error.contains("prior_variance"), "{error}");
+    assert!(error.contains("client 2") && error.contains("confidence"), "{error}");
 }
 
 #[test]
