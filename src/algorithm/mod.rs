@@ -129,8 +129,12 @@ pub struct Capabilities {
     pub curvature: bool,
     /// How the replies of a round relate to each other.
     pub replies: Replies,
+    /// Why a reply must arrive as it was sent; `None` where the server may shorten its change.
+    pub unclipped: Option<&'static str>,
     /// The arrays of a reply that hold changes, and not new values of the arrays sent under the same names.
     pub changes: &'static [&'static str],
+    /// Those of them that are sums over the client's rows.
+    pub row_sums: &'static [&'static str],
     /// The names of the server's numbers that are columns of `rounds.csv`.
     pub columns: &'static [&'static str],
 }
@@ -150,7 +154,9 @@ impl Capabilities {
         natural_parameters: false,
         curvature: false,
         replies: Replies::Estimates,
+        unclipped: None,
         changes: &[],
+        row_sums: &[],
         columns: &[],
     };
 }

@@ -144,6 +144,7 @@ impl NewtonConfig {
         curvature: true,
         replies: Replies::Different(ONE_FACTOR_EACH),
         changes: &[GRADIENT, CURVATURE],
+        row_sums: &[GRADIENT, CURVATURE],
         ..Capabilities::FEDERATED
     };
 

@@ -65,6 +65,9 @@ impl PviConfig {
         pairs: false,
         natural_parameters: true,
         replies: Replies::Different(ONE_FACTOR_EACH),
+        unclipped: Some(
+            "a client keeps the factor that it sent; with a shortened one at the server, q is no longer the product of the factors",
+        ),
         ..Capabilities::FEDERATED
     };
 }

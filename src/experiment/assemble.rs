@@ -102,8 +102,17 @@ impl Config {
             (RobustRule::Trimmed, _) => Robust::Trimmed(self.federation.robust_trim),
         };
         let deadline = (deadline > 0.0).then_some(deadline);
-        let rules =
-            Rules { deadline, min_replies, repeats, backoff, robust, changes: algorithm.changes, outlier_scores, wire };
+        let rules = Rules {
+            deadline,
+            min_replies,
+            repeats,
+            backoff,
+            robust,
+            changes: algorithm.changes,
+            row_sums: algorithm.row_sums,
+            outlier_scores,
+            wire,
+        };
         let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
         let (stop, calibration) = (StopConfig::default(), CalibrationConfig::default());
         let federation = FederationConfig { memory_mib: 0, ..self.federation };

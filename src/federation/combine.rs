@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, EventKind};
+use super::fault_policy::Rules;
 use crate::array::{Array, Values};
 use crate::protocol::{Message, Reply, Request};
 use crate::statistics::{clipping, median, trimmed, trimmed_mean};
@@ -64,18 +65,18 @@ impl Norms {
     }
 }
 
-/// Applies the robust rule to the replies.
+/// Applies the robust rule to the replies of clients with these numbers of rows, by id.
 pub(super) fn combine(
-    robust: Robust,
-    changes: &[&str],
+    rules: &Rules,
+    rows: &[usize],
     requests: &[Request],
     replies: &mut [Reply],
     norms: &mut Norms,
     events: &mut Vec<Event>,
 ) {
-    match robust {
+    match rules.robust {
         Robust::None => {}
-        Robust::NormClip(factor) => clip(factor, changes, requests, replies, norms, events),
+        Robust::NormClip(factor) => clip(factor, rules, rows, requests, replies, norms, events),
         Robust::Median => replace(replies, median),
         Robust::Trimmed(share) => {
             let cut = trimmed(share, replies.len());
@@ -86,7 +87,8 @@ pub(super) fn combine(
 
 fn clip(
     factor: f64,
-    changes: &[&str],
+    rules: &Rules,
+    rows: &[usize],
     requests: &[Request],
     replies: &mut [Reply],
     norms: &mut Norms,
@@ -96,12 +98,15 @@ fn clip(
     let names: BTreeSet<String> = replies.iter().flat_map(|reply| reply.message.arrays.keys().cloned()).collect();
     let mut shortest: Vec<f64> = vec![1.0; replies.len()];
     for name in &names {
-        let origin = |request: &Request| match changes.contains(&name.as_str()) {
+        let origin = |request: &Request| match rules.changes.contains(&name.as_str()) {
             true => None,
             false => request.message.arrays.get(name).map(|array| array.values.to_f64()),
         };
         let origins: Vec<Option<Vec<f64>>> = requests.iter().map(origin).collect();
-        let moved: Vec<f64> = origins.iter().zip(&*replies).map(|(from, reply)| length(from, reply, name)).collect();
+        let per_row = rules.row_sums.contains(&name.as_str());
+        let units = |reply: &Reply| if per_row { rows.get(reply.client).map_or(1.0, |rows| *rows as f64) } else { 1.0 };
+        let of = |(from, reply): (&Option<Vec<f64>>, &Reply)| length(from, reply, name) / units(reply);
+        let moved: Vec<f64> = origins.iter().zip(&*replies).map(of).collect();
         // Changes of length 0 do not count in the median.
         let mut known: Vec<f64> = moved.iter().copied().filter(|norm| *norm > 0.0).collect();
         if known.len() < ENOUGH {
@@ -189,10 +194,19 @@ mod tests {
         reply.message.arrays["particles"].values.to_f64()
     }
 
-    fn combined(robust: Robust, changes: &[&str], sent: &[f32], replies: &[&[f32]]) -> (Vec<Vec<f64>>, Vec<Event>) {
+    fn rules(robust: Robust, changes: &'static [&'static str]) -> Rules {
+        Rules { robust, changes, ..Rules::default() }
+    }
+
+    fn combined(
+        robust: Robust,
+        changes: &'static [&'static str],
+        sent: &[f32],
+        replies: &[&[f32]],
+    ) -> (Vec<Vec<f64>>, Vec<Event>) {
         let (requests, mut replies) = round(sent, replies);
         let mut events = Vec::new();
-        combine(robust, changes, &requests, &mut replies, &mut Norms::default(), &mut events);
+        combine(&rules(robust, changes), &[], &requests, &mut replies, &mut Norms::default(), &mut events);
         (replies.iter().map(values).collect(), events)
     }
 
@@ -233,7 +247,14 @@ mod tests {
             reply.message = reply.message.clone().with_array("gradient", score);
         }
         let mut events = Vec::new();
-        combine(Robust::NormClip(2.0), &["gradient"], &requests, &mut replies, &mut Norms::default(), &mut events);
+        combine(
+            &rules(Robust::NormClip(2.0), &["gradient"]),
+            &[],
+            &requests,
+            &mut replies,
+            &mut Norms::default(),
+            &mut events,
+        );
         let scores: Vec<f64> =
             replies.iter().flat_map(|reply| reply.message.arrays["gradient"].values.to_f64()).collect();
         assert_eq!(scores, [4.0, -12.0, 6.0]);
@@ -252,7 +273,7 @@ mod tests {
         let (mut norms, mut events, mut got) = (Norms::default(), Vec::new(), Vec::new());
         for change in [1.0, 2.0, 3.0, 100.0, 100.0] {
             let (requests, mut replies) = round(&[0.0], &[&[change]]);
-            combine(Robust::NormClip(1.0), &[], &requests, &mut replies, &mut norms, &mut events);
+            combine(&rules(Robust::NormClip(1.0), &[]), &[], &requests, &mut replies, &mut norms, &mut events);
             got.push(values(&replies[0])[0]);
         }
         assert_eq!(got, [1.0, 2.0, 3.0, 2.0, 2.0], "clipped lengths are remembered, so the bound cannot be pulled up");

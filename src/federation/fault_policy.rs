@@ -23,6 +23,8 @@ pub struct Rules {
     pub robust: Robust,
     /// The names of the arrays of a reply that are changes, rather than new values of the arrays that were sent.
     pub changes: &'static [&'static str],
+    /// Those of them that are sums over the client's rows.
+    pub row_sums: &'static [&'static str],
     /// Whether every reply gets an outlier score.
     pub outlier_scores: bool,
     /// The precision in which arrays are sent in both directions.
@@ -38,6 +40,7 @@ impl Default for Rules {
             backoff: 1,
             robust: Robust::None,
             changes: &[],
+            row_sums: &[],
             outlier_scores: false,
             wire: Wire::Full,
         }

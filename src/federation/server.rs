@@ -316,7 +316,7 @@ impl<B: Backend> Federation<'_, B> {
                 events.extend(score.map(|score| event.with_value(score)));
             }
         }
-        combine(rules.robust, rules.changes, requests, replies, &mut reliability.norms, events);
+        combine(rules, self.rows, requests, replies, &mut reliability.norms, events);
         Ok(())
     }
 

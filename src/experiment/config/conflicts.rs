@@ -224,10 +224,15 @@ impl Config {
             ));
         }
         match (robust, can.replies) {
-            (RobustRule::NormClip, _) => None,
-            (_, Replies::Different(why)) => Some(format!(
-                "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; use \"norm-clip\" or \"none\""
-            )),
+            (RobustRule::NormClip, _) => can.unclipped.map(|why| {
+                format!("`federation.robust` = \"{word}\" cannot be used with algorithm kind `{algorithm}`: {why}; it must be \"none\"")
+            }),
+            (_, Replies::Different(why)) => {
+                let others = if can.unclipped.is_some() { "it must be \"none\"" } else { "use \"norm-clip\" or \"none\"" };
+                Some(format!(
+                    "`federation.robust` = \"{word}\" has no meaning with algorithm kind `{algorithm}`: {why}; {others}"
+                ))
+            }
             _ if scheduled < 3 => Some(format!(
                 "`federation.robust` = \"{word}\" of {scheduled} replies is their mean; `schedule.clients` must be at least 3"
             )),

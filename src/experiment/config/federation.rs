@@ -77,13 +77,13 @@ const KEYS: &[Key] = &[
         "robust",
         Choice(&["none", "norm-clip", "median", "trimmed"]),
         T("none"),
-        "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `pvi`, `dsgld`.",
+        "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `newton-dsvgd`, `pvi`, `dsgld`. `pvi` refuses every rule.",
     ),
     key(
         "robust_clip",
         POSITIVE,
         F(1.0),
-        "Largest length of a change, in median lengths of the round's changes; in a round of one or two replies, of the latest 50 accepted changes, once there are three.",
+        "Largest length of a change, in median lengths of the round's changes (3 where honest clients differ much: docs/reliability.md); in a round of one or two replies, of the latest 50 accepted changes, once there are three.",
     ),
     key(
         "robust_trim",

@@ -293,6 +293,26 @@ fn a_single_poisoned_reply_is_clipped_by_the_lengths_of_earlier_ones() {
     assert!(clipped < 0.5 * none, "{clipped}, and {none} without");
 }
 
+/// The score and the curvature of a client are sums over its rows, and its score does not vanish where clients differ. A rule
+/// that shortens them by their lengths would change the posterior: the distance would be 1.77.
+#[test]
+fn clipping_leaves_the_posterior_of_honest_clients_with_unlike_rows() {
+    let run = |more: &str| {
+        works(&format!(
+            "name = \"unlike\"\nrounds = 80\ndata = {{ kind = \"ringnorm\", rows = 2000 }}\n\
+             partition = {{ kind = \"dirichlet\", clients = 10, alpha = 0.2 }}\nmodel = {{ kind = \"blr\" }}\n\
+             schedule = {{ clients = 10 }}\noptimizer = {{ lr = 0.05 }}\n\
+             lr_schedule = {{ kind = \"cosine\", rounds = 150, end = 0.01 }}\n\
+             algorithm = {{ kind = \"newton-dsvgd\", particles = 5, local_steps = 50, batch = 2000 }}\n{more}"
+        ))
+    };
+    let (clean, clipped) = (run(""), run("[federation]\nrobust = \"norm-clip\""));
+    assert!(clipped.count(EventKind::Clipped) > 0);
+    // The particles' distance from their mean is 0.51.
+    let apart = distance(&clipped.last(), &clean.last());
+    assert!(apart < 0.3, "{apart}");
+}
+
 /// In a client's first visit the replies have arrays that no request had.
 #[test]
 fn a_poisoned_reply_of_newton_factors_is_clipped_where_many_visit_at_once() {
@@ -346,6 +366,7 @@ fn invalid_rules_are_refused_by_name() {
         ("pvi", "robust = \"trimmed\"", "every reply is the factor of other rows"),
         ("dsgld", "robust = \"median\"", "every reply is other chains"),
         ("svgd", "robust = \"norm-clip\"", "all rows in one place"),
+        ("pvi", "robust = \"norm-clip\"", "a client keeps the factor that it sent"),
         ("fedavg", "min_replies = 6", "only `schedule.clients` = 5 clients"),
         ("fedavg", "robust = \"trimmed\"\nrobust_trim = 0.1", "is not even one"),
     ] {
