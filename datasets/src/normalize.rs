@@ -15,6 +15,9 @@ pub struct Normalisation {
     pub target: Option<TargetScale>,
 }
 
+/// The least number of different values to a standard deviation that is not coarse.
+const STEPS: f64 = 64.0;
+
 /// The scale of the features.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -84,6 +87,16 @@ impl FeatureScale {
     /// A scale of bytes by the mean and the standard deviation of x / 255 over all pixels, as in FedWBA's code.
     pub(crate) fn of_gray_pixels(mean: f64, sd: f64) -> Self {
         FeatureScale::AffineAll { scale: 1.0 / (255.0 * sd), offset: -mean / sd }
+    }
+
+    /// The columns that f32 keeps too coarsely, each with the distance of neighbouring numbers at its values: fewer than
+    /// [`STEPS`] of them to a standard deviation or range, as where a time in seconds counts from 1970.
+    pub(crate) fn coarse(&self) -> Vec<(usize, f64)> {
+        let FeatureScale::PerColumn { shift, scale } = self else { return Vec::new() };
+        let step = |shift: f64| shift.abs() * f64::from(f32::EPSILON);
+        let columns = shift.iter().zip(scale).enumerate();
+        let coarse = columns.filter(|(_, (shift, scale))| step(**shift) * STEPS > **scale);
+        coarse.map(|(column, (shift, _))| (column, step(*shift))).collect()
     }
 
     /// Scales raw features `[rows, p]` in place.

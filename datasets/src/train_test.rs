@@ -102,9 +102,23 @@ impl TrainTest {
         scale.apply(&mut test.features)?;
         let target = TargetScale::of(&train.targets);
         let normalisation = Normalisation { features: scale, target };
-        let notes = units::note(&train, &test).into_iter().collect();
+        let coarse =
+            normalisation.features.coarse().into_iter().map(|(column, step)| coarse_note(&train, column, step));
+        let notes = coarse.chain(units::note(&train, &test)).collect();
         Ok(Self { train, test, normalisation, notes, encoding: None })
     }
+}
+
+/// The note on a column of which f32 keeps too few digits.
+fn coarse_note(train: &Dataset, column: usize, step: f64) -> String {
+    let name = match train.feature_names.as_ref().and_then(|names| names.get(column)) {
+        Some(name) => format!("feature `{name}`"),
+        None => format!("feature {column}"),
+    };
+    format!(
+        "{name}: its values are large and differ by little; features are kept in f32, which is rounded to about {step:.2} there; \
+         subtract a constant from the column, so that its values are near 0"
+    )
 }
 
 /// Checks that a model of the training rows can be tested on the test rows.
@@ -161,6 +175,20 @@ mod tests {
         assert_eq!(data.test.targets, Targets::Real { values: vec![20.0, 50.0] });
         let target = data.normalisation.target.unwrap();
         assert_eq!((target.mean, target.sd), (20.0, 10.0));
+    }
+
+    #[test]
+    fn a_column_of_which_f32_keeps_too_few_digits_has_a_note() {
+        let column = |offset: f64| Array2::from_shape_fn((40, 1), |(row, _)| (offset + row as f64) as f32);
+        let notes = |offset| {
+            TrainTest::from_rows(rows(column(offset)), rows(column(offset)), Normalise::Standard).unwrap().notes
+        };
+        // Neighbours in f32 are 128 apart at 1.7e9, 1/8 at 1.7e6 and 2⁻¹³ at 2021.
+        assert!(notes(2021.0).is_empty() && notes(0.0).is_empty());
+        for offset in [1.7e6, 1.7e9] {
+            let [note] = &notes(offset)[..] else { panic!("no note at {offset}") };
+            assert!(note.contains("feature 0") && note.contains("subtract a constant"), "{note}");
+        }
     }
 
     #[test]
