@@ -314,7 +314,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         let seconds = self.seconds();
         let record = RoundRecord {
             round: number,
-            clients: round.selection.clients,
+            clients: trained(&round),
             metrics: metrics.into_iter().map(|(name, value)| (name.into(), value)).collect(),
             uplink_bytes: round.uplink_bytes,
             downlink_bytes: round.downlink_bytes,
@@ -349,4 +349,11 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
             _ => Ok(()),
         }
     }
+}
+
+/// The clients whose replies changed the server, in the order of the selection; those that took the place of others behind.
+fn trained(round: &Round) -> Vec<ClientId> {
+    let selected = &round.selection.clients;
+    let chosen = selected.iter().filter(|client| round.used.contains(client));
+    chosen.chain(round.used.iter().filter(|client| !selected.contains(client))).copied().collect()
 }
