@@ -14,6 +14,11 @@ use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved};
 
+/// The kind of data of a federation of sites.
+const SITES: &str = "sites";
+/// The key of the number of clients.
+const CLIENTS: &str = "partition.clients";
+
 /// Run an experiment and write its results and calibration report.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -136,13 +141,15 @@ impl TrainArgs {
             self;
         if !sites.is_empty() && resume.is_none() {
             // The sites are the clients. Without a config nothing else says where the rows are.
-            set.push(format!("partition.clients={}", sites.len()));
+            set.push(format!("{CLIENTS}={}", sites.len()));
             if config.is_none() {
-                set.push("data.kind=sites".into());
+                set.push(format!("data.kind={SITES}"));
             }
         }
         let file = resume.as_ref().map(|run| run.join(run_dir::CONFIG)).or(config);
-        let (config, resolved) = load(file.as_deref(), &Overrides { set, seed, backend })?;
+        let overrides = Overrides { set, seed, backend };
+        let (config, resolved) =
+            load(file.as_deref(), &overrides).map_err(|error| of_sites(error, file.as_deref(), &overrides, &sites))?;
         if let (Some(_), Some(clients)) = (&resume, config.partition()?.scheme.clients())
             && ![0, clients].contains(&sites.len())
         {
@@ -160,5 +167,21 @@ impl TrainArgs {
         let out = continued.or(out).unwrap_or_else(|| Path::new("runs").join(&config.name));
         let data_dir = data_dir.path().to_owned();
         Ok(Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display })
+    }
+}
+
+/// The error of a config with sites: where it is one that is not for sites, that is what the user should read, and not that
+/// the number of clients does not fit it.
+fn of_sites(error: ConfigError, file: Option<&Path>, overrides: &Overrides, sites: &[PathBuf]) -> ConfigError {
+    if sites.is_empty() {
+        return error;
+    }
+    let set = overrides.set.iter().filter(|set| !set.starts_with(CLIENTS)).cloned().collect();
+    match load(file, &Overrides { set, ..overrides.clone() }) {
+        Ok((config, _)) if config.data_kind() != SITES => ConfigError::Conflict(format!(
+            "with --sites the rows are at the sites: `data.kind` must be \"{SITES}\", not \"{}\"",
+            config.data_kind()
+        )),
+        _ => error,
     }
 }

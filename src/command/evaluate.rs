@@ -32,6 +32,9 @@ const NO_GROUP: &str = "missing";
 /// What to do with a row without a target.
 const UNLABELLED: &str =
     "; remove the rows without one, or train with data.missing_target = \"drop\", which leaves them out here too";
+/// Why a site's own results have no section on calibration rows.
+const NO_SETS: &str = "these are a site's own results: predictions have the temperature or map and the sets that all sites learned \
+     together, and only the server's run can score them (`fedstein evaluate` on its directory)";
 /// The most classes in a message.
 const CLASSES: usize = 12;
 
@@ -50,6 +53,12 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     };
     output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
     let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
+    if typed.own.client.is_none() && run.keeps_calibration_alone() {
+        if let Some(level) = typed.level {
+            return Err(CliError::Usage(format!("--level {level}: {NO_SETS}")));
+        }
+        print_note(NO_SETS);
+    }
     let target = Target::of(&config, typed.target.as_deref())?;
     let (rows, about) = read(&run, &new_rows::config_of_rows(&config, &typed.written)?, &typed, &target)?;
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };

@@ -20,8 +20,15 @@ pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<(), CliError
     check(path, force)?;
     match fs::metadata(path) {
         Ok(there) if !there.is_file() => {
-            let mut stream = OpenOptions::new().write(true).open(path)?;
-            Ok(stream.write_all(text.as_bytes())?)
+            let stream = OpenOptions::new().write(true).open(path);
+            stream.and_then(|mut stream| stream.write_all(text.as_bytes())).map_err(|error| {
+                match CliError::from(error) {
+                    CliError::Failed(problem) => {
+                        CliError::Failed(format!("cannot write {}: {problem}", path.display()))
+                    }
+                    closed => closed,
+                }
+            })
         }
         _ => Ok(write_text(path, text)?),
     }

@@ -129,6 +129,11 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
     }
     lines.extend(lines_of_columns(told));
     lines.extend(lines_of_sums(told, site.tell.products));
+    lines.push(
+        "after the last round, where a site has calibration rows: sums and counts over the calibration and the test rows, those \
+         of each class too (docs/privacy.md, \"Calibration rows\")"
+            .into(),
+    );
     lines.push(format!("print of the file of training rows, for the run with the number {RUN}: {}", told.print));
     lines
 }
@@ -203,7 +208,7 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
         lines.push(format!("path and name of the file of test rows: {}", printable(&site.data.test_path)));
     }
     if matches!(told.target, TargetDescription::Classes { counts: None, .. }) {
-        lines.push("number of rows of each class (tell.class_counts = false)".into());
+        lines.push("number of training rows of each class (tell.class_counts = false)".into());
     }
     if told.columns.as_ref().is_some_and(|told| told.texts.is_none() && told.kinds.contains(&CellKind::Category)) {
         lines.push("texts of the columns of categories (tell.categories = false)".into());

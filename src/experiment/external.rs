@@ -59,6 +59,12 @@ pub struct About {
 }
 
 impl Finished {
+    /// Whether the run keeps a map of probabilities or thresholds of sets without the results that a report shows with them:
+    /// so do a site's own results.
+    pub fn keeps_calibration_alone(&self) -> bool {
+        self.card.calibration.is_some() && self.summary.calibration.is_none()
+    }
+
     /// Predicts labelled rows, and scores the predictions as those of a run's own test rows.
     ///
     /// # Arguments

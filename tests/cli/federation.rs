@@ -97,6 +97,9 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.refuses(&line("--set calibration.map=vector"), &["[calibration]", "data.calibration_fraction"]);
     place.refuses(&line("--set algorithm.kind=svgd"), &["needs all rows in one place", "dsvgd"]);
     place.refuses(&line("--set data.kind=digits"), &["`data.kind` must be \"sites\""]);
+    // A config with clients of its own, which takes no number of them.
+    place.write("own.toml", "data = { kind = \"vehicle\" }\npartition = { kind = \"by-column\" }");
+    place.refuses(&line("").replace("run.toml", "own.toml"), &["`data.kind` must be \"sites\", not \"vehicle\""]);
     place.refuses(&line("--set data.normalise=minmax"), &["minmax", "\"standard\", \"none\""]);
     place.refuses("train run.toml", &["--sites"]);
     place.refuses(&line("--set data.rotate=principal"), &["site `ward-0` tells no sums of products", "tell.products"]);
@@ -370,6 +373,13 @@ fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kep
     assert_eq!(own.len(), 1, "{own:?}");
     let at_site = super::place::cells(&place.works(&format!("predict {} --input new.csv", own[0])).stdout);
     assert_eq!(at_site, sets);
+    // The counts behind the sets are with the server.
+    let evaluated = place.works(&format!("evaluate {} --input 0/test.csv --out evaluated", own[0]));
+    assert!(evaluated.stderr.contains("only the server's run can score them"), "{}", evaluated.stderr);
+    place.refuses(
+        &format!("evaluate {} --input 0/test.csv --out other --level 0.9", own[0]),
+        &["--level 0.9", "server's run"],
+    );
     assert!(place.json("runs/without/summary.json").get("calibration").is_none());
 }
 

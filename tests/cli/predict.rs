@@ -217,6 +217,8 @@ fn predictions_follow_no_link_and_are_streamed_into_pipes_and_devices() {
     assert_eq!(place.text("elsewhere.txt"), "mine");
     place.works("predict run --input more.csv --out /dev/null");
     assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    #[cfg(target_os = "linux")]
+    place.fails("predict run --input more.csv --out /dev/full", &["cannot write /dev/full"]);
     let pipe = place.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = std::thread::spawn({

@@ -81,11 +81,15 @@ fn a_site_reads_what_would_be_told_and_what_not() {
     ] {
         assert!(told.contains(line), "no {line:?} in {printed}");
     }
-    assert!(!told.contains("csv") && !told.contains("each class"), "{printed}");
+    assert!(!told.contains("csv") && !told.contains("number of training rows of each class"), "{printed}");
     let kept = printed.split_once("never leaves this machine:\n").unwrap().1;
-    for word in
-        ["sites/north-rows.csv", "sites/north-test.csv", "sites/state", "tell.class_counts = false", "flex, all"]
-    {
+    for word in [
+        "sites/north-rows.csv",
+        "sites/north-test.csv",
+        "sites/state",
+        "number of training rows of each class (tell.class_counts = false)",
+        "flex, all",
+    ] {
         assert!(kept.contains(word), "no {word:?} in {printed}");
     }
     assert!(!printed.contains("please note"), "{printed}");
