@@ -340,9 +340,23 @@ def test_own_rows_resume_with_the_same_rows_only() -> None:
     other = fedstein.Data(X + 1, y, clients=sites)
     with pytest.raises(fedstein.ConfigError, match="rows|data"):
         fedstein.resume("part", data=other, progress=False)
+    own = r"the run part has rows of its own, which are not in its directory; .*resume\(.part., data=fedstein.Data"
+    with pytest.raises(fedstein.ConfigError, match=own):
+        fedstein.resume("part", progress=False)
     whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
     resumed = fedstein.resume("part", data=data, progress=False)
     assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_an_interrupted_run_on_own_rows_says_that_it_needs_them() -> None:
+    X, y, _ = trees()
+
+    def stop(record: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(fedstein.Interrupted, match=r'resume with fedstein\.resume\("part", data=\.\.\.\)$') as caught:
+        fedstein.train(data=fedstein.Data(X, y), out="part", progress=stop, **{**SMALL, "rounds": 1000})
+    assert caught.value.resume == Path("part")
 
 
 def test_runs_are_compared_in_one_report() -> None:

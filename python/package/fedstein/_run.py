@@ -385,8 +385,14 @@ def resume(
     Raises
     ------
     ConfigError, DataError, RunFailed, Interrupted
-        As in `train`; there is no checkpoint; or it is of other rows or another config.
+        As in `train`; there is no checkpoint; it is of other rows or another config; or the run has rows of its own,
+        and there is no `data`.
     """
+    if data is None and _has_own_rows(Path(path)):
+        raise ConfigError(
+            f"the run {path} has rows of its own, which are not in its directory; pass the same rows: "
+            f"fedstein.resume({str(path)!r}, data=fedstein.Data(...))"
+        )
     file = Path(path) / "config.toml"
     plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data))
     return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
@@ -440,6 +446,15 @@ def _rows(data: Data | None) -> _fedstein.Rows | None:
     if data is None or isinstance(data, Data):
         return None if data is None else data._rows
     raise DataError(f"data is a {type(data).__name__}; it must be a fedstein.Data(X, y)")
+
+
+def _has_own_rows(run: Path) -> bool:
+    """Whether a run was given its rows by a program; False where its `model.json` cannot be read."""
+    try:
+        card = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(card, dict) and card.get("own_data") is True
 
 
 def _read(file: Path) -> str:
@@ -526,6 +541,9 @@ def _execute(
         )
         run = Run(path)
     except BaseException as error:
+        if data is not None and isinstance(error, Interrupted) and error.resume:
+            # The library names the call that resumes, and does not know that the rows are not in the directory.
+            error.args = (str(error).removesuffix(")") + ", data=...)",)
         # A run that can go on keeps its directory.
         if temporary is not None and not (isinstance(error, Interrupted) and error.resume):
             shutil.rmtree(temporary, ignore_errors=True)
