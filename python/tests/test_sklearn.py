@@ -41,3 +41,20 @@ def test_a_regressor_has_standard_deviations() -> None:
     assert 10 < sd.mean() < 20
     with pytest.raises(fedstein.ConfigError, match="`rounds` cannot be 0"):
         FedsteinRegressor(rounds=0).fit(X, y)
+
+
+def test_a_fit_that_fails_leaves_the_model_of_the_fit_before() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = FedsteinClassifier(random_state=0, rounds=2, hidden=(4,)).fit(X, names)
+    want, before = model.predict(X), dict(vars(model))
+    model.set_params(config={"optimizer.lr": 0.0})
+    with pytest.raises(fedstein.ConfigError, match="optimizer.lr"):
+        model.fit(X.to_numpy()[:, :2], y)
+    assert np.array_equal(model.predict(X), want)
+    assert vars(model) == {**before, "config": {"optimizer.lr": 0.0}}
+    regressor = FedsteinRegressor(random_state=0, rounds=2, hidden=(4,)).fit(X, y)
+    means = regressor.predict(X)
+    with pytest.raises(fedstein.DataError, match="client"):
+        regressor.fit(X.to_numpy()[:, :2], y, clients=[1, 2, 3])
+    assert np.array_equal(regressor.predict(X), means)

@@ -5,7 +5,8 @@ They train a Bayesian network, over several clients where the rows have them, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +42,17 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         self.config = config
         self.random_state = random_state
 
-    def _fit(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> None:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Where fitting fails or is interrupted, the estimator is what it was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _trained(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> Run:
         seed = int(check_random_state(self.random_state).randint(2**31))
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
@@ -56,7 +67,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         }
         if clients is None:
             keys["partition.clients"] = 1
-        self.run_ = train(dict(self.config or {}), data=data, progress=False, **keys)
+        return train(dict(self.config or {}), data=data, progress=False, **keys)
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -100,12 +111,14 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         clients : array_like, [n], optional
             The client of each row, by any names. Without it, all rows are at one client.
         """
-        features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {self.classes_[0]!r}")
-        self._fit(features, np.searchsorted(self.classes_, labels), clients, "classification")
+        with self._all_or_nothing():
+            features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
+            check_classification_targets(labels)
+            classes = np.unique(labels)
+            if len(classes) < 2:
+                raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {classes[0]!r}")
+            run = self._trained(features, np.searchsorted(classes, labels), clients, "classification")
+            self.classes_, self.run_ = classes, run
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -136,8 +149,9 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         clients : array_like, [n], optional
             The client of each row, by any names. Without it, all rows are at one client.
         """
-        features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        self._fit(features, np.asarray(values, dtype=np.float64), clients, "regression")
+        with self._all_or_nothing():
+            features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+            self.run_ = self._trained(features, np.asarray(values, dtype=np.float64), clients, "regression")
         return self
 
     def predict(
