@@ -17,9 +17,18 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from ._data import Data
-from ._run import Run, train
+from ._fedstein import ConfigError
+from ._run import Run, _assignments, train
 
 __all__ = ["FedsteinClassifier", "FedsteinRegressor"]
+
+# The keys of a config that are parameters of an estimator.
+_PARAMETERS = {
+    "seed": "random_state",
+    "rounds": "rounds",
+    "model.hidden": "hidden",
+    "algorithm.particles": "particles",
+}
 
 
 class _Fedstein(BaseEstimator):  # type: ignore[misc]
@@ -53,6 +62,9 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             raise
 
     def _trained(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> Run:
+        config, named = self._config()
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, (Sequence, np.ndarray)):
+            raise ConfigError(f"hidden: {self.hidden!r} must be a sequence of whole numbers, such as (50,)")
         seed = int(check_random_state(self.random_state).randint(2**31))
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
@@ -62,12 +74,29 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             "rounds": self.rounds,
             "model.hidden": list(self.hidden),
             "algorithm.particles": self.particles,
-            "evaluation.every": self.rounds,
-            "checkpoint.enabled": False,
         }
-        if clients is None:
-            keys["partition.clients"] = 1
-        return train(dict(self.config or {}), data=data, progress=False, **keys)
+        defaults: dict[str, Any] = {"evaluation.every": self.rounds, "checkpoint.enabled": False}
+        if clients is None and "partition.kind" not in named:
+            defaults["partition.clients"] = 1
+        keys.update({key: value for key, value in defaults.items() if key not in named})
+        return train(config, data=data, progress=False, **keys)
+
+    def _config(self) -> tuple[dict[str, Any], set[str]]:
+        """The further keys as they were given, and their names, dotted.
+
+        Raises
+        ------
+        ConfigError
+            They are no dict, or one of them is that of a parameter.
+        """
+        config = {} if self.config is None else self.config
+        if not isinstance(config, Mapping):
+            raise ConfigError(f"config is a {type(config).__name__}; it must be a dict of keys")
+        named = {assignment.partition("=")[0] for assignment in _assignments(config)}
+        for key, parameter in _PARAMETERS.items():
+            if key in named:
+                raise ConfigError(f"config: `{key}` is the parameter {parameter} of the estimator; set it there")
+        return dict(config), named
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -87,7 +116,10 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     particles : int
         Number of particles.
     config : dict, optional
-        Further keys of a config, nested or dotted; the parameters above take precedence.
+        Further keys of a config, nested or dotted. The keys `seed`, `rounds`, `model.hidden` and `algorithm.particles`
+        are the parameters here, and refused. Where it does not say otherwise, a run is evaluated after the last round
+        only (`evaluation.every`), has no checkpoints (`checkpoint.enabled`), and without `clients` has all rows at one
+        client (`partition.clients`, unless there is a `partition.kind`).
     random_state : int, RandomState or None
         The seed of a run is drawn from it.
 
@@ -109,7 +141,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         X : array_like, [n, p]
         y : array_like, [n]
         clients : array_like, [n], optional
-            The client of each row, by any names. Without it, all rows are at one client.
+            The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
         with self._all_or_nothing():
             features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
@@ -147,7 +179,7 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         X : array_like, [n, p]
         y : array_like, [n]
         clients : array_like, [n], optional
-            The client of each row, by any names. Without it, all rows are at one client.
+            The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
         with self._all_or_nothing():
             features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
