@@ -88,6 +88,18 @@ def test_without_out_the_files_go_with_the_object() -> None:
     assert not path.exists() and not path.parent.exists()
 
 
+def test_a_report_keeps_the_files_of_its_runs() -> None:
+    report = fedstein.train(progress=False, **SMALL).report()
+    both = fedstein.compare([fedstein.train(progress=False, name=name, **SMALL) for name in ("one", "two")])
+    gc.collect()
+    assert report.save("out").is_file() and both.save("both").is_file()
+    paths = [report._source._run.path, both._source._run.path, both._source._others[0].path]  # type: ignore[attr-defined]
+    assert all(path.is_dir() for path in paths)
+    del report, both
+    gc.collect()
+    assert not any(path.exists() for path in paths)
+
+
 def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
     X, y, sites = trees()
     data = fedstein.Data(X[:200], y[:200], clients=sites[:200], test=(X[200:], y[200:], sites[200:]))

@@ -44,13 +44,14 @@ class Rounds(dict[str, NDArray[Any]]):
 
 
 class _RunSource:
-    """The report of a finished run."""
+    """The report of a finished run, which keeps the files of temporary runs as long as it is there."""
 
     def __init__(
-        self, finished: Finished, bins: int | None, title: str | None, compare: list[Path], other_rows: bool
+        self, run: Run, bins: int | None, title: str | None, compare: list[Run | StrPath], other_rows: bool
     ) -> None:
-        self._finished = finished
-        self._options = (bins, title, compare, other_rows)
+        self._run, self._others = run, compare
+        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
+        self._options = (bins, title, others, other_rows)
 
     @cached_property
     def _files(self) -> tuple[str, str]:
@@ -69,7 +70,7 @@ class _RunSource:
         return self._files
 
     def save(self, directory: Path) -> Path:
-        page = self._finished.report(directory, *self._options)
+        page = self._run._finished.report(directory, *self._options)
         if page is None:
             raise DataError("there is nothing to report on: the run has neither predictions nor scores of its sites")
         return page
@@ -273,8 +274,7 @@ class Run:
             There are no predictions, a run to compare has another task or other test rows, or a file of a run is
             damaged.
         """
-        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
-        report = Report(_RunSource(self._finished, None if bins is None else as_bins(bins), title, others, other_rows))
+        report = Report(_RunSource(self, None if bins is None else as_bins(bins), title, list(compare), other_rows))
         if out is not None:
             report.save(out)
         return report
