@@ -206,6 +206,34 @@ def test_a_wrong_row_is_named() -> None:
             fedstein.report(good, [0, 1], bins=bins)
 
 
+def test_a_row_without_a_label_is_named() -> None:
+    p = [[0.5, 0.5]] * 4
+    for labels in (
+        ["a", "b", None, "b"],
+        ["a", "b", float("nan"), "b"],
+        pd.Categorical(["a", "b", None, "b"]),
+        pd.Series(["a", "b", None, "b"], dtype="string"),
+        pd.Series(["a", "b", None, "b"], dtype=object),
+    ):
+        with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+            fedstein.report(p, labels, classes=["a", "b"])
+    for numbers in ([0, 1, np.nan, 0], [0, 1, None, 0], pd.array([0, 1, None, 0], dtype="Int64")):
+        with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+            fedstein.report(p, numbers)
+    for wrong, message in (
+        (np.array([0, 2**64 - 2, 1, 0], dtype=np.uint64), "row 1 is 18446744073709551614, which is out of range"),
+        ([0, 1e300, 1, 0], r"row 1 is 1e\+300, which is no whole number"),
+        ([0, np.inf, 1, 0], "row 1 is inf, which is no whole number"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(p, wrong)
+    # Names of several types have no order, and need none.
+    mixed = [1, "x", "x", 1]
+    assert fedstein.report([[0.9, 0.1], [0.1, 0.9]] * 2, mixed, classes=[1, "x"]).accuracy == 0.5
+    with pytest.raises(fedstein.DataError, match="classes: a name cannot be a list"):
+        fedstein.report(p, [0, 1, 1, 0], classes=[[1], [2]])
+
+
 def test_a_report_is_that_of_the_command(predictions: Predictions, command: Command, tmp_path: Path) -> None:
     probabilities, labels = predictions
     lines = [",".join([str(label), *(repr(float(p)) for p in row)]) for label, row in zip(labels, probabilities)]

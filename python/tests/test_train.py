@@ -287,6 +287,22 @@ def test_wrong_rows_are_refused() -> None:
         fedstein.train(data=fedstein.Data(X, y), model={"kind": "blr"}, progress=False)
 
 
+def test_a_row_without_a_label_or_a_client_is_named() -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    names, missing = ["a", "b"] * 3, ["a", "b", None, "b", "a", "b"]
+    for labels in (pd.Categorical(missing), missing, pd.Series(missing, dtype="string")):
+        for keys in ({}, {"classes": ["a", "b"]}):
+            with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+                fedstein.Data(X, labels, **keys)
+        with pytest.raises(fedstein.DataError, match="^test labels: row 2 has none$"):
+            fedstein.Data(X, names, test=(X, labels))
+        with pytest.raises(fedstein.DataError, match="^test clients: row 2 has none$"):
+            fedstein.Data(X, names, clients=names, test=(X, names, labels))
+    for clients in (missing, [1, 2, float("nan"), 1, 2, 1], ["a", "b", float("nan"), "a", "b", "a"]):
+        with pytest.raises(fedstein.DataError, match="^clients: row 2 has none$"):
+            fedstein.Data(X, names, clients=clients)
+
+
 def test_an_earlier_run_stays_unless_it_is_to_be_replaced() -> None:
     fedstein.train(out="run", progress=False, **SMALL)
     before = Path("run/particles.safetensors").read_bytes()

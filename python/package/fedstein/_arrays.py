@@ -53,6 +53,11 @@ def as_floats(values: Any, what: str) -> FloatArray:
 def as_vector(values: Any, what: str) -> NDArray[Any]:
     """The values as one dimension; a column [n, 1] counts as [n]."""
     array = as_array(values, what)
+    if array.dtype.kind == "U" and array.ndim == 1 and isinstance(values, (list, tuple)):
+        if not all(isinstance(value, str) for value in values):
+            # numpy makes a text of what is none, a missing value included.
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -60,16 +65,49 @@ def as_vector(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA is neither true nor false, and an array of several values neither.
+        return not isinstance(value, np.ndarray)
+
+
+def refuse_missing(array: NDArray[Any], what: str) -> None:
+    """Check that every row has a value.
+
+    Raises
+    ------
+    DataError
+        A row has none; the first such row is named.
+    """
+    if array.dtype.kind == "O":
+        rows = (row for row, value in enumerate(array.tolist()) if is_missing(value))
+        at = next(rows, None)
+    elif array.dtype.kind in "fcmM":
+        at = next(iter(np.flatnonzero(array != array).tolist()), None)
+    else:
+        at = None
+    if at is not None:
+        raise DataError(f"{what}: row {at} has none")
+
+
 def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
     """The values as whole numbers."""
     array = as_vector(values, what)
+    refuse_missing(array, what)
     if array.dtype.kind in "iub":
-        return np.require(array, np.int64, ["ALIGNED"])
+        whole = np.require(array, np.int64, ["ALIGNED"])
+        if array.dtype == np.uint64 and (whole < 0).any():
+            at = int(np.flatnonzero(whole < 0)[0])
+            raise DataError(f"{what}: row {at} is {array[at]}, which is out of range")
+        return whole
     if array.dtype.kind == "f":
-        whole = array.astype(np.int64)
-        if np.array_equal(whole, array):
-            return whole
-        at = int(np.flatnonzero(whole != array)[0])
+        array = array.astype(np.float64)
+        is_whole = (np.abs(array) < 2.0**63) & (np.trunc(array) == array)
+        if is_whole.all():
+            return array.astype(np.int64)
+        at = int(np.flatnonzero(~is_whole)[0])
         raise DataError(f"{what}: row {at} is {array[at]}, which is no whole number")
     raise DataError(
         f"{what} are of type {array.dtype}; they must be whole numbers from 0, or pass the names of the columns as "
@@ -80,16 +118,27 @@ def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
 def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDArray[np.int64]:
     """The position of every value in `classes`."""
     array = as_vector(values, what)
-    place = {value: at for at, value in enumerate(classes)}
+    refuse_missing(array, what)
+    try:
+        place = {value: at for at, value in enumerate(classes)}
+    except TypeError as error:
+        raise DataError(f"classes: a name cannot be a list or another value that changes: {error}") from error
     if len(place) != len(classes):
         raise DataError("classes: a name appears twice")
-    distinct, inverse = np.unique(array, return_inverse=True)
-    unknown = [value for value in distinct.tolist() if value not in place]
+    if array.dtype.kind == "O":  # Values that may have no order.
+        distinct, inverse = array.tolist(), None
+    else:
+        found, inverse = np.unique(array, return_inverse=True)
+        distinct = found.tolist()
+    try:
+        unknown = [value for value in distinct if value not in place]
+    except TypeError as error:
+        raise DataError(f"{what}: a value is no name: {error}") from error
     if unknown:
         known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
         raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
-    found = np.array([place[value] for value in distinct.tolist()], dtype=np.int64)
-    return found[inverse]
+    at = np.array([place[value] for value in distinct], dtype=np.int64)
+    return at if inverse is None else at[inverse]
 
 
 def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector
+from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector, refuse_missing
 from ._fedstein import DataError, RawRows, Rows
 
 __all__ = ["Data"]
@@ -108,6 +108,9 @@ class Data:
 
         self.classes: list[Any] | None = None
         if task == "classification":
+            refuse_missing(targets, "labels")
+            if test_targets is not None:
+                refuse_missing(test_targets, "test labels")
             self.classes = list(classes) if classes is not None else _distinct(targets, test_targets, "labels")
         elif classes is not None:
             raise DataError("a regression has no classes")
@@ -120,6 +123,9 @@ class Data:
                 raise DataError("the training rows have clients and the test rows none; pass test=(X, y, clients)")
             if held_out is not None and len(held_out) == 3:
                 test_clients = as_vector(held_out[2], "test clients")
+            refuse_missing(own, "clients")
+            if test_clients is not None:
+                refuse_missing(test_clients, "test clients")
             self.clients = _distinct(own, test_clients, "clients")
             numbers = as_indices(own, self.clients, "clients")
             if test_clients is not None:
@@ -129,10 +135,8 @@ class Data:
         of_groups = None
         if groups is not None:
             _, of_groups = as_groups(groups, len(targets))
-            for row, value in enumerate(as_vector(groups, "groups").tolist()):
-                # Rows of which nobody knows the group are not one group; NaN is not itself.
-                if value is None or value != value:
-                    raise DataError(f"groups: row {row} has none")
+            # Rows of which nobody knows the group are not one group.
+            refuse_missing(as_vector(groups, "groups"), "groups")
 
         def rows(
             X: Any,
