@@ -171,7 +171,8 @@ def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> No
         (pl.Series(["b", "a"] * 250), ["a", "b"]),
         (np.where(year == 9, np.nan, 0.5), ["0.5", "nan"]),
         ([None, "x"] * 250, ["None", "x"]),
-        ([1, "1"] * 250, ["1"]),
+        ([1, "x"] * 250, ["1", "x"]),
+        (np.array([1, 1.0] * 250, dtype=object), ["1"]),
         (year > 9, ["False", "True"]),
     ):
         report = fedstein.report(probabilities, labels, groups=groups)
@@ -179,6 +180,9 @@ def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> No
         assert sum(group["n"] for group in report.groups.values()) == 500
     many = fedstein.report(probabilities, labels, groups=np.arange(500) // 5)
     assert len(many.groups) == 100 and "has the 50 groups with the most rows, of 100" in many.html
+    for wrong in ([1, "1"] * 250, np.array([1, "1"] * 250, dtype=object)):
+        with pytest.raises(fedstein.DataError, match="1 and '1' are different and have one name"):
+            fedstein.report(probabilities, labels, groups=wrong)
     with pytest.raises(fedstein.DataError, match="499 groups for 500 rows"):
         fedstein.report(probabilities, labels, groups=year[1:])
 
@@ -232,6 +236,22 @@ def test_a_row_without_a_label_is_named() -> None:
     assert fedstein.report([[0.9, 0.1], [0.1, 0.9]] * 2, mixed, classes=[1, "x"]).accuracy == 0.5
     with pytest.raises(fedstein.DataError, match="classes: a name cannot be a list"):
         fedstein.report(p, [0, 1, 1, 0], classes=[[1], [2]])
+
+
+def test_values_that_are_masked_or_dates_are_refused() -> None:
+    p, mask = np.full((4, 2), 0.5), np.arange(4) == 2
+    labels = np.ma.array([0, 1, 1, 0], mask=mask)
+    for given, of, what in (
+        (p, labels, "labels"),
+        (np.ma.array(p, mask=np.column_stack([mask, mask])), [0, 1, 1, 0], "probabilities"),
+    ):
+        with pytest.raises(fedstein.DataError, match=f"^{what}: row 2 is masked"):
+            fedstein.report(given, of)
+    assert fedstein.report(np.ma.array(p), np.ma.array(labels.data)).rows == 4
+    days = np.arange(4).astype("datetime64[D]")
+    for wrong in (days, days - days[0]):
+        with pytest.raises(fedstein.DataError, match="means: values of type .* are not numbers; convert them"):
+            fedstein.report_regression(wrong, np.ones(4), np.ones(4))
 
 
 def test_a_report_is_that_of_the_command(predictions: Predictions, command: Command, tmp_path: Path) -> None:

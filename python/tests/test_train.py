@@ -303,6 +303,28 @@ def test_a_row_without_a_label_or_a_client_is_named() -> None:
             fedstein.Data(X, names, clients=clients)
 
 
+def test_dates_are_refused_as_features_and_as_targets() -> None:
+    days = np.arange(6).astype("datetime64[D]")
+    for X, y, what in (
+        (days[:, None], [0, 1] * 3, "features"),
+        (pd.DataFrame({"day": days}), [0, 1] * 3, "features"),
+        (np.ones((6, 1)), days - days[0], "y"),
+    ):
+        with pytest.raises(fedstein.DataError, match=f"^{what}: values of type .* convert them, for example to days"):
+            fedstein.Data(X, y)
+
+
+def test_images_of_other_sides_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1, 4, 6))
+    run = fedstein.train(data=fedstein.Data(X, np.arange(40) % 2), progress=False, **SMALL)
+    want = run.predict(X)
+    for same in (X.reshape(40, 24), X.reshape(40, 4, 6)):
+        assert np.array_equal(run.predict(same), want)
+    with pytest.raises(fedstein.DataError, match=r"the shape \[1, 6, 4\]; the run was trained on rows of \[1, 4, 6\]"):
+        run.predict(X.reshape(40, 1, 6, 4))
+
+
 def test_an_earlier_run_stays_unless_it_is_to_be_replaced() -> None:
     fedstein.train(out="run", progress=False, **SMALL)
     before = Path("run/particles.safetensors").read_bytes()

@@ -16,6 +16,11 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
     """The values as a numpy array; `what` names them in messages."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            row = int(np.argwhere(np.ma.getmaskarray(values))[0][0]) if values.ndim else 0
+            raise DataError(f"{what}: row {row} is masked, and has no value; leave such rows out, or fill them")
+        return np.asarray(values.data)
     if isinstance(values, np.ndarray):
         return values
     # A tensor that records gradients, or is on a GPU, does not become an array by itself.
@@ -44,10 +49,26 @@ def as_floats(values: Any, what: str) -> FloatArray:
         return array.astype(np.float64)
     if array.dtype.kind == "c":
         raise DataError(f"{what}: values of type {array.dtype} are not real numbers")
+    refuse_dates(array, what)
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what}: values of type {array.dtype} are not numbers: {error}") from error
+
+
+def refuse_dates(array: NDArray[Any], what: str) -> None:
+    """Check that the values are no dates or spans of time, whose numbers depend on their unit.
+
+    Raises
+    ------
+    DataError
+        They are.
+    """
+    if array.dtype.kind in "mM":
+        raise DataError(
+            f"{what}: values of type {array.dtype} are not numbers; convert them, for example to days since a date: "
+            '(values - values.min()) / numpy.timedelta64(1, "D")'
+        )
 
 
 def as_vector(values: Any, what: str) -> NDArray[Any]:
@@ -146,15 +167,38 @@ def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
     array = as_vector(values, "groups")
     if len(array) != rows:
         raise DataError(f"{len(array)} groups for {rows} rows")
+    if array.dtype.kind == "O":
+        return _groups_of_objects(array.tolist())
+    distinct, inverse = np.unique(array, return_inverse=True)
+    return [str(value) for value in distinct], inverse.astype(np.int64, copy=False)
+
+
+def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """As `as_groups`, of values of any types.
+
+    Raises
+    ------
+    DataError
+        Two values that differ have one name, such as 1 and "1", or a value cannot be a group.
+    """
+    names: dict[Any, str] = {}
+    firsts: dict[str, Any] = {}
+    for value in values:
+        try:
+            name = names.setdefault(value, str(value))
+        except TypeError as error:
+            raise DataError(f"groups: {value!r} cannot be a group: {error}") from error
+        first = firsts.setdefault(name, value)
+        if first is value:
+            continue
+        if is_missing(first) != is_missing(value) or not (is_missing(value) or first == value):
+            raise DataError(f"groups: {first!r} and {value!r} are different and have one name")
     try:
-        distinct, inverse = np.unique(array, return_inverse=True)
-        names = [str(value) for value in distinct]
-    except TypeError:  # Values that have no order, such as names and None.
-        names = []
-    if len(set(names)) < max(len(names), 1):
-        distinct, inverse = np.unique(np.array([str(value) for value in array]), return_inverse=True)
-        names = [str(value) for value in distinct]
-    return names, inverse.astype(np.int64, copy=False)
+        order = sorted(firsts) if any(map(is_missing, firsts.values())) else sorted(firsts, key=firsts.__getitem__)
+    except TypeError:  # Values that have no order.
+        order = sorted(firsts)
+    place = {name: at for at, name in enumerate(order)}
+    return order, np.array([place[names[value]] for value in values], dtype=np.int64)
 
 
 def as_bins(bins: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector, refuse_missing
+from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector, refuse_dates, refuse_missing
 from ._fedstein import DataError, RawRows, Rows
 
 __all__ = ["Data"]
@@ -100,6 +100,7 @@ class Data:
             raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
         names = list(feature_names) if feature_names is not None else columns_of(X)
         targets = as_vector(y, "y")
+        refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
         if task is None:
             task = "regression" if targets.dtype.kind == "f" else "classification"

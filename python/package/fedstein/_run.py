@@ -147,6 +147,27 @@ class Run:
         """The particles after the last round, by the names of the model's blocks, float32 or float64 [N, ...]."""
         return self._finished.particles()
 
+    @cached_property
+    def _row_shape(self) -> list[int]:
+        """The shape of a training row, from `model.json`; empty where it is not there."""
+        try:
+            card = json.loads((self.path / "model.json").read_text(encoding="utf-8"))
+            return [int(side) for side in card["feature_shape"]]
+        except (OSError, ValueError, TypeError, KeyError):
+            return []
+
+    def _check_shape(self, shape: list[int]) -> None:
+        """Check that images have the sides of the run's; rows in one dimension are read as these.
+
+        Raises
+        ------
+        DataError
+            They have others.
+        """
+        sides, own = ([side for side in of if side != 1] for of in (shape, self._row_shape))
+        if len(sides) > 1 and len(own) > 1 and sides != own:
+            raise DataError(f"features: a row has the shape {shape}; the run was trained on rows of {self._row_shape}")
+
     def _forecast(
         self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
     ) -> dict[str, NDArray[np.float64]]:
@@ -156,7 +177,9 @@ class Run:
             if missing:
                 raise DataError(f"the rows have no column {missing[0]!r}; the run was trained on {names}")
             X = X[names]
-        features: FloatArray = features_of(X, "features")[0]
+        features: FloatArray
+        features, shape = features_of(X, "features")
+        self._check_shape(shape)
         return self._finished.predict(features, with_members, raw, level)
 
     @overload
