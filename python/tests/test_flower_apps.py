@@ -17,6 +17,7 @@ from conftest import Command
 from fedstein import ConfigError, _fedstein
 from fedstein.flower import FedsteinStrategy, _project
 from fedstein.flower._client import _site
+from fedstein.flower._server import of_app_config
 from flwr.app import ConfigRecord, RecordDict
 
 
@@ -142,6 +143,11 @@ def test_a_simulation_is_resumed_with_the_sites_that_it_has(tmp_path: Path) -> N
     assert "NoneType" in start(resume=True)
     shutil.rmtree(beside)
     assert "there is no simulation to resume in" in start(resume=True, partition={})
+
+
+def test_assignments_that_cannot_be_split_are_refused() -> None:
+    with pytest.raises(ConfigError, match="set: .* cannot be split into assignments: No closing quotation"):
+        of_app_config({"out": "/run", "set": "a='b"})
 
 
 def test_the_extras_have_the_versions_of_flower_that_are_tested() -> None:

@@ -205,6 +205,14 @@ def test_a_wrong_row_is_named() -> None:
             fedstein.report(probabilities, labels)
     with pytest.raises(fedstein.DataError, match="complex128 are not real numbers"):
         fedstein.report(np.array(good) * 1j, [0, 1])
+    for keys, message in (
+        ({"bins": 2.5}, "bins: 2.5 must be a whole number"),
+        ({"title": 3}, "title: 3 must be a text"),
+        ({"classes": 2}, "classes: 2 must be a sequence of names"),
+        ({"classes": "ab"}, "classes: 'ab' must be a sequence of names"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(good, [0, 1], **keys)
     for bins in (-1, 0, 10**9):
         with pytest.raises(fedstein.DataError, match="bins"):
             fedstein.report(good, [0, 1], bins=bins)

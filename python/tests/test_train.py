@@ -244,7 +244,7 @@ def test_a_regression_predicts_in_its_own_unit() -> None:
         (None, {"rounds": 0}, "^`rounds` cannot be 0; it must be"),
         (None, {"rounds": None}, "`rounds` cannot be None; leave it out"),
         (None, {"rounds": object()}, "`rounds` cannot be a object"),
-        (None, {"optimizer": {"lr": float("nan")}}, "not JSON compliant"),
+        (None, {"optimizer": {"lr": float("nan")}}, "`optimizer.lr` cannot be nan"),
         ({"roundz": 3}, {}, "^unknown key `roundz`"),
         ({"a=b": 3}, {}, "'a=b' is not the name of a key"),
         ("rounds = ", {}, "the config, line 1, column 10: not valid TOML"),
@@ -272,6 +272,11 @@ def test_wrong_rows_are_refused() -> None:
         (lambda: fedstein.Data(X[:, 0], y), r"shape \[20\]; they must be \[n, p\]"),
         (lambda: fedstein.Data(X, y, clients=sites[:3]), "client"),
         (lambda: fedstein.Data(X, y, test=1.5), "1.5"),
+        (lambda: fedstein.Data(X[:0], y[:0]), r"features have the shape \[0, 3\]; there must be at least one row"),
+        (lambda: fedstein.Data(X, y, test=None), "test must be a share of the rows"),  # type: ignore[arg-type]
+        (lambda: fedstein.Data(X, y, test=[X, y]), "test must be a share of the rows"),  # type: ignore[arg-type]
+        (lambda: fedstein.Data(X, y, seed=-1), "seed: -1 must be from 0"),
+        (lambda: fedstein.Data(X, y, feature_names="abc"), "feature_names: 'abc' must be a sequence of names"),
         (lambda: fedstein.Data(X, y, clients=sites, test=(X, y)), r"pass test=\(X, y, clients\)"),
         (lambda: fedstein.Data(X, y, test=(X, y, sites)), "pass clients="),
         (lambda: fedstein.Data(X, y, test=(X[:, :2], y)), "shape"),
@@ -281,6 +286,8 @@ def test_wrong_rows_are_refused() -> None:
     ):
         with pytest.raises(fedstein.DataError, match=message):
             build()
+    with pytest.raises(fedstein.ConfigError, match="progress is 'no'; it must be True, False or a function"):
+        fedstein.train(progress="no")  # type: ignore[arg-type]
     with pytest.raises(fedstein.DataError, match="it must be a fedstein.Data"):
         fedstein.train(data=(X, y), progress=False)  # type: ignore[arg-type]
     with pytest.raises(fedstein.ConfigError, match="tells two classes apart"):
@@ -423,6 +430,11 @@ def test_runs_are_compared_in_one_report() -> None:
     assert "two" in Path("both/report.html").read_text()
     with pytest.raises(fedstein.DataError, match="at least 2"):
         fedstein.compare([one])
+    for single in (one, "two"):
+        with pytest.raises(fedstein.DataError, match="runs is a (Run|str); it must be a list of runs and paths"):
+            fedstein.compare(single)  # type: ignore[arg-type]
+    with pytest.raises(fedstein.DataError, match="compare is a str; it must be a list"):
+        one.report(compare="two")
 
 
 LONG = "rounds=100000, algorithm={'particles': 4, 'local_steps': 5}, model={'hidden': [8]}"

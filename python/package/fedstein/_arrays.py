@@ -203,7 +203,50 @@ def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]
 
 def as_bins(bins: int) -> int:
     """A number of bins; the library knows the largest."""
-    number = operator.index(bins)
+    number = as_whole(bins, "bins")
     if number < 1:
         raise DataError(f"{number} bins; there must be at least 1")
     return number
+
+
+def as_whole(value: Any, what: str) -> int:
+    """A whole number.
+
+    Raises
+    ------
+    DataError
+        It is none.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise DataError(f"{what}: {value!r} must be a whole number") from error
+
+
+def as_names(values: Any, what: str) -> list[Any]:
+    """The names in a sequence, which a text is not.
+
+    Raises
+    ------
+    DataError
+        It is no sequence.
+    """
+    if not isinstance(values, (str, bytes)):
+        try:
+            return list(values)
+        except TypeError:
+            pass
+    raise DataError(f"{what}: {values!r} must be a sequence of names, such as ['a', 'b']")
+
+
+def as_text(value: Any, what: str) -> str:
+    """A text.
+
+    Raises
+    ------
+    DataError
+        It is none.
+    """
+    if not isinstance(value, str):
+        raise DataError(f"{what}: {value!r} must be a text")
+    return value

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_vector
+from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_names, as_text, as_vector
 from ._fedstein import ConfigError, DataError, Scored
 
 __all__ = ["Report", "report", "report_regression"]
@@ -269,15 +269,16 @@ def report(
     if classes is None:
         indices = as_labels(labels)
     else:
+        classes = as_names(classes, "classes")
         width = 2 if array.ndim == 1 else array.shape[-1]
         if len(classes) != width:
             raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
-        indices = as_indices(labels, list(classes))
+        indices = as_indices(labels, classes)
         names = [str(name) for name in classes]
     if array.ndim and len(array) != len(indices):
         raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
     of = None if groups is None else as_groups(groups, len(indices))
-    return Report(Scored.classes(array, indices, as_bins(bins), title, names, of))
+    return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of))
 
 
 def report_regression(
@@ -314,7 +315,7 @@ def report_regression(
     means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
     values = as_floats(as_vector(targets, "targets"), "targets")
     of = None if groups is None else as_groups(groups, len(values))
-    return Report(Scored.real(means, sds, values, 15, title, of))
+    return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of))
 
 
 def _numbers(values: dict[str, float | None]) -> dict[str, float]:

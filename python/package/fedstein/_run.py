@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, as_bins
+from ._arrays import FloatArray, as_bins, as_text
 from ._data import Data, columns_of, features_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
 from ._report import Report
@@ -297,7 +297,9 @@ class Run:
             There are no predictions, a run to compare has another task or other test rows, or a file of a run is
             damaged.
         """
-        report = Report(_RunSource(self, None if bins is None else as_bins(bins), title, list(compare), other_rows))
+        others = _listed(compare, "compare")
+        number, headline = None if bins is None else as_bins(bins), None if title is None else as_text(title, "title")
+        report = Report(_RunSource(self, number, headline, others, other_rows))
         if out is not None:
             report.save(out)
         return report
@@ -459,10 +461,18 @@ def compare(
     DataError, ConfigError
         There are fewer than two runs, or they have different tasks.
     """
+    runs = _listed(runs, "runs")
     if len(runs) < 2:
         raise DataError(f"{len(runs)} run(s) to compare; there must be at least 2")
     first, *others = (run if isinstance(run, Run) else Run(run) for run in runs)
     return first.report(out, compare=others, other_rows=other_rows, bins=bins, title=title)
+
+
+def _listed(runs: Any, what: str) -> list[Run | StrPath]:
+    """The runs and paths of a sequence, which one run or path is not."""
+    if isinstance(runs, (Run, str, os.PathLike)) or not hasattr(runs, "__iter__"):
+        raise DataError(f"{what} is a {type(runs).__name__}; it must be a list of runs and paths")
+    return list(runs)
 
 
 def _rows(data: Data | None) -> _fedstein.Rows | None:
@@ -529,8 +539,11 @@ def _toml(path: str, value: Any) -> str:
         if value is None:
             raise TypeError(f"`{path}` cannot be None; leave it out for its default")
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         raise ConfigError(str(error)) from error
+    except ValueError as error:
+        # Numbers that are not finite, and lists that hold themselves.
+        raise ConfigError(f"`{path}` cannot be {value!r}: {error}") from error
 
 
 def _execute(
@@ -543,6 +556,8 @@ def _execute(
     progress: Progress,
     data_dir: StrPath | None,
 ) -> Run:
+    if not isinstance(progress, bool) and not callable(progress):
+        raise ConfigError(f"progress is {progress!r}; it must be True, False or a function of a round's numbers")
     for note in plan.notes():
         warnings.warn(note, stacklevel=3)
     if data_dir is None:

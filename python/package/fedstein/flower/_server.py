@@ -295,7 +295,12 @@ def of_app_config(values: Mapping[str, Any]) -> FedsteinStrategy:
     if not own.get("out"):
         raise ConfigError('out: it must name the directory of the run\'s files at the server, such as "~/fedstein/run"')
     values_of = {name: _of_text(name, value) for name, value in keys.items()}
-    for assignment in shlex.split(own.pop("set", "")):
+    more = own.pop("set", "")
+    try:
+        assignments = shlex.split(more)
+    except ValueError as error:
+        raise ConfigError(f"set: {more!r} cannot be split into assignments: {error}") from error
+    for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ConfigError(f"set: {assignment!r} must be KEY=VALUE")
