@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,17 @@ class Data:
             held = rows(held_out[0], test_targets, of_test_clients, None, "test features")
             self._rows = Rows.of(train, held, normalise)
         self.name = name
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a fedstein.Data cannot be pickled; pickle X and y, and make it from them in the other process")
+
+    def __copy__(self) -> Data:
+        """The object itself: its rows do not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Data:
+        """The object itself: its rows do not change."""
+        return self
 
     def __repr__(self) -> str:
         train, test = self._rows.counts()

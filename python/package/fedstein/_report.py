@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_names, as_text, as_vector
 from ._fedstein import ConfigError, DataError, Scored
@@ -212,6 +212,17 @@ class Report:
         # The page has a style of its own, which a frame keeps apart from the notebook's.
         page = _html.escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 60em; border: 0"></iframe>'
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a fedstein.Report cannot be pickled; pickle its numbers, report.to_dict(), or use report.save")
+
+    def __copy__(self) -> Report:
+        """The object itself: what it reports on does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Report:
+        """The object itself: what it reports on does not change."""
+        return self
 
     def __repr__(self) -> str:
         keys = [key for key in ("accuracy", "nll", "brier", "ece", "rmse", "crps") if key in self._overall]
