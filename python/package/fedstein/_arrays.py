@@ -206,6 +206,8 @@ def as_bins(bins: int) -> int:
     number = as_whole(bins, "bins")
     if number < 1:
         raise DataError(f"{number} bins; there must be at least 1")
+    if number >= 2**63:
+        raise DataError(f"{number} bins are too many")
     return number
 
 
