@@ -103,3 +103,5 @@ def test_intervals_and_pit_are_those_of_the_normal_distribution() -> None:
         assert found.width[at] == pytest.approx((high - low).mean(), rel=1e-12)
     with pytest.raises(fedstein.DataError, match="level"):
         calibration.interval_coverage(mean, sd, y, levels=[1.0])
+    with pytest.raises(fedstein.DataError, match="levels: 0.9 must be a sequence of numbers"):
+        calibration.interval_coverage(mean, sd, y, levels=0.9)  # type: ignore[arg-type]

@@ -359,18 +359,37 @@ def test_a_simulation_has_the_bits_of_a_run_in_one_process(
     federation = roles()
     federation.superlink(simulation=True)
     out, project = tmp_path / "run", app(tmp_path, None, 0)
-    changes = (TEMPLATE[0], "rounds=3", f'out="{out}"')
-    federation.flwr(
-        "run",
-        str(project),
-        "lab",
-        "--federation-config",
-        "num-supernodes=10 client-resources-num-cpus=1",
-        "-c",
-        " ".join(changes),
-        seconds=300,
-    )
+    simulate(federation, project, TEMPLATE[0], "rounds=3", f'out="{out}"')
     wait_until(lambda: (out / "report" / "report.html").exists(), 300, "the end of the run")
-    typed = [part for key in (*SMALL, "rounds=3") for part in ("--set", key)]
-    command("train", "--quiet", "--out", str(tmp_path / "reference"), *typed)
-    assert particles(out) == particles(tmp_path / "reference")
+    assert particles(out) == in_one_process(command, tmp_path / "reference", "rounds=3")
+
+
+@pytest.mark.skipif("FEDSTEIN_REQUIRE_RAY" not in os.environ, reason="Ray is not asked for")
+def test_a_simulation_that_flower_stops_goes_on_to_the_same_bits(
+    roles: Callable[..., Roles], command: Command, tmp_path: Path
+) -> None:
+    federation = roles()
+    federation.superlink(simulation=True)
+    out, project = tmp_path / "run", app(tmp_path, None, 0)
+    changes = (TEMPLATE[0], "rounds=100", f'out="{out}"')
+    started = json.loads(simulate(federation, project, *changes))
+    wait_until(lambda: rounds(out) >= 2, 300, "the second round")
+    federation.flwr("stop", str(started["run-id"]), "lab")
+    wait_until(lambda: not federation.runs("superlink", "flwr-simulation"), 60, "the stop")
+    assert 2 <= rounds(out) < 100 and not (out / "report").exists()
+    simulate(federation, project, *changes, "resume=true")
+    wait_until(lambda: (out / "report" / "report.html").exists(), 300, "the end of the run")
+    assert particles(out) == in_one_process(command, tmp_path / "reference", "rounds=100")
+
+
+def simulate(federation: Roles, project: Path, *changes: str) -> str:
+    """Start a simulation of ten clients with these changes of the app's config; what Flower prints."""
+    nodes = "num-supernodes=10 client-resources-num-cpus=1"
+    options = ("--format", "json", "--federation-config", nodes, "-c", " ".join(changes))
+    return federation.flwr("run", str(project), "lab", *options, seconds=300)
+
+
+def in_one_process(command: Command, out: Path, *keys: str) -> bytes:
+    """The particles of the built-in experiment with these keys."""
+    command("train", "--quiet", "--out", str(out), *(part for key in (*SMALL, *keys) for part in ("--set", key)))
+    return particles(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from conftest import Command
 from fedstein import ConfigError, _fedstein
 from fedstein.flower import FedsteinStrategy, _project
 from fedstein.flower._client import _site
+from fedstein.flower._server import of_app_config
 from flwr.app import ConfigRecord, RecordDict
 
 
@@ -111,6 +113,41 @@ def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tm
     assert (beside / "1" / "train.csv").read_bytes() == kept
     assert "NoneType" in start(force=True, seed=2)
     assert (beside / "1" / "train.csv").read_bytes() != kept
+
+
+def test_a_simulation_is_resumed_with_the_sites_that_it_has(tmp_path: Path) -> None:
+    out, beside = tmp_path / "run", tmp_path / "run-sites"
+    # The keys that an app's config has at each start.
+    keys = {"rounds": 2, "data.kind": "digits", "partition": {"kind": "labels-per-client", "clients": 2, "labels": 5}}
+
+    def start(**more: Any) -> str:
+        """The message with which a start ends, since there is no grid."""
+        grid: Any = None
+        with pytest.raises((ConfigError, AttributeError)) as raised:
+            FedsteinStrategy(out=out, **{**keys, **more}).start(grid)
+        return str(raised.value)
+
+    assert "NoneType" in start()
+    # What a run leaves that was stopped.
+    out.mkdir()
+    run = (beside / "run.toml").read_text()
+    (out / "config.toml").write_text(_fedstein.Plan(("run.toml", run), [], None).to_toml())
+    files = {file: file.read_bytes() for file in beside.rglob("*") if file.is_file()}
+    assert "NoneType" in start(resume=True), "the sites are there, and their nodes are looked for"
+    changed = "partition.clients: 3, and the simulation that is resumed began with 2"
+    assert changed in start(resume=True, **{"partition.clients": 3})
+    assert "`partition.labels` cannot be" in start(resume=True, partition={"labels": 0})
+    assert files == {file: file.read_bytes() for file in beside.rglob("*") if file.is_file()}
+    # A simulation of a version that did not keep how its rows were dealt.
+    (beside / "dealt.toml").unlink()
+    assert "NoneType" in start(resume=True)
+    shutil.rmtree(beside)
+    assert "there is no simulation to resume in" in start(resume=True, partition={})
+
+
+def test_assignments_that_cannot_be_split_are_refused() -> None:
+    with pytest.raises(ConfigError, match="set: .* cannot be split into assignments: No closing quotation"):
+        of_app_config({"out": "/run", "set": "a='b"})
 
 
 def test_the_extras_have_the_versions_of_flower_that_are_tested() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import copy
 import importlib.metadata
 import importlib.util
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -68,3 +70,13 @@ def test_an_example_runs(example: str) -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_rows_and_reports_say_what_to_pickle_in_their_place() -> None:
+    data = fedstein.Data([[0.0], [1.0], [2.0]], [0, 1, 0], test=0.4)
+    report = fedstein.report([0.2, 0.9], [0, 1])
+    for thing, message in ((data, "pickle X and y"), (report, r"pickle its numbers, report.to_dict\(\)")):
+        with pytest.raises(TypeError, match=message):
+            pickle.dumps(thing)
+        assert copy.copy(thing) is thing and copy.deepcopy([thing])[0] is thing
+    assert pickle.loads(pickle.dumps(report.to_dict())) == report.to_dict()

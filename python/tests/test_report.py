@@ -171,7 +171,8 @@ def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> No
         (pl.Series(["b", "a"] * 250), ["a", "b"]),
         (np.where(year == 9, np.nan, 0.5), ["0.5", "nan"]),
         ([None, "x"] * 250, ["None", "x"]),
-        ([1, "1"] * 250, ["1"]),
+        ([1, "x"] * 250, ["1", "x"]),
+        (np.array([1, 1.0] * 250, dtype=object), ["1"]),
         (year > 9, ["False", "True"]),
     ):
         report = fedstein.report(probabilities, labels, groups=groups)
@@ -179,6 +180,9 @@ def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> No
         assert sum(group["n"] for group in report.groups.values()) == 500
     many = fedstein.report(probabilities, labels, groups=np.arange(500) // 5)
     assert len(many.groups) == 100 and "has the 50 groups with the most rows, of 100" in many.html
+    for wrong in ([1, "1"] * 250, np.array([1, "1"] * 250, dtype=object)):
+        with pytest.raises(fedstein.DataError, match="1 and '1' are different and have one name"):
+            fedstein.report(probabilities, labels, groups=wrong)
     with pytest.raises(fedstein.DataError, match="499 groups for 500 rows"):
         fedstein.report(probabilities, labels, groups=year[1:])
 
@@ -201,9 +205,61 @@ def test_a_wrong_row_is_named() -> None:
             fedstein.report(probabilities, labels)
     with pytest.raises(fedstein.DataError, match="complex128 are not real numbers"):
         fedstein.report(np.array(good) * 1j, [0, 1])
-    for bins in (-1, 0, 10**9):
+    for keys, message in (
+        ({"bins": 2.5}, "bins: 2.5 must be a whole number"),
+        ({"title": 3}, "title: 3 must be a text"),
+        ({"classes": 2}, "classes: 2 must be a sequence of names"),
+        ({"classes": "ab"}, "classes: 'ab' must be a sequence of names"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(good, [0, 1], **keys)
+    for bins in (-1, 0, 10**9, 10**30):
         with pytest.raises(fedstein.DataError, match="bins"):
             fedstein.report(good, [0, 1], bins=bins)
+
+
+def test_a_row_without_a_label_is_named() -> None:
+    p = [[0.5, 0.5]] * 4
+    for labels in (
+        ["a", "b", None, "b"],
+        ["a", "b", float("nan"), "b"],
+        pd.Categorical(["a", "b", None, "b"]),
+        pd.Series(["a", "b", None, "b"], dtype="string"),
+        pd.Series(["a", "b", None, "b"], dtype=object),
+    ):
+        with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+            fedstein.report(p, labels, classes=["a", "b"])
+    for numbers in ([0, 1, np.nan, 0], [0, 1, None, 0], pd.array([0, 1, None, 0], dtype="Int64")):
+        with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+            fedstein.report(p, numbers)
+    for wrong, message in (
+        (np.array([0, 2**64 - 2, 1, 0], dtype=np.uint64), "row 1 is 18446744073709551614, which is out of range"),
+        ([0, 1e300, 1, 0], r"row 1 is 1e\+300, which is no whole number"),
+        ([0, np.inf, 1, 0], "row 1 is inf, which is no whole number"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(p, wrong)
+    # Names of several types have no order, and need none.
+    mixed = [1, "x", "x", 1]
+    assert fedstein.report([[0.9, 0.1], [0.1, 0.9]] * 2, mixed, classes=[1, "x"]).accuracy == 0.5
+    with pytest.raises(fedstein.DataError, match="classes: a name cannot be a list"):
+        fedstein.report(p, [0, 1, 1, 0], classes=[[1], [2]])
+
+
+def test_values_that_are_masked_or_dates_are_refused() -> None:
+    p, mask = np.full((4, 2), 0.5), np.arange(4) == 2
+    labels = np.ma.array([0, 1, 1, 0], mask=mask)
+    for given, of, what in (
+        (p, labels, "labels"),
+        (np.ma.array(p, mask=np.column_stack([mask, mask])), [0, 1, 1, 0], "probabilities"),
+    ):
+        with pytest.raises(fedstein.DataError, match=f"^{what}: row 2 is masked"):
+            fedstein.report(given, of)
+    assert fedstein.report(np.ma.array(p), np.ma.array(labels.data)).rows == 4
+    days = np.arange(4).astype("datetime64[D]")
+    for wrong in (days, days - days[0]):
+        with pytest.raises(fedstein.DataError, match="means: values of type .* are not numbers; convert them"):
+            fedstein.report_regression(wrong, np.ones(4), np.ones(4))
 
 
 def test_a_report_is_that_of_the_command(predictions: Predictions, command: Command, tmp_path: Path) -> None:

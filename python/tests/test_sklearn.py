@@ -41,3 +41,40 @@ def test_a_regressor_has_standard_deviations() -> None:
     assert 10 < sd.mean() < 20
     with pytest.raises(fedstein.ConfigError, match="`rounds` cannot be 0"):
         FedsteinRegressor(rounds=0).fit(X, y)
+
+
+def test_a_fit_that_fails_leaves_the_model_of_the_fit_before() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    model = FedsteinClassifier(random_state=0, rounds=2, hidden=(4,)).fit(X, names)
+    want, before = model.predict(X), dict(vars(model))
+    model.set_params(config={"optimizer.lr": 0.0})
+    with pytest.raises(fedstein.ConfigError, match="optimizer.lr"):
+        model.fit(X.to_numpy()[:, :2], y)
+    assert np.array_equal(model.predict(X), want)
+    assert vars(model) == {**before, "config": {"optimizer.lr": 0.0}}
+    regressor = FedsteinRegressor(random_state=0, rounds=2, hidden=(4,)).fit(X, y)
+    means = regressor.predict(X)
+    with pytest.raises(fedstein.DataError, match="client"):
+        regressor.fit(X.to_numpy()[:, :2], y, clients=[1, 2, 3])
+    assert np.array_equal(regressor.predict(X), means)
+
+
+def test_keys_of_the_config_are_those_of_the_run() -> None:
+    X, y = load_iris(return_X_y=True)
+    config = {"partition": {"clients": 3}, "evaluation.every": 1, "checkpoint": {"enabled": True}}
+    run = FedsteinClassifier(rounds=2, hidden=[4], config=config).fit(X, y).run_
+    assert run.config["partition"]["clients"] == 3 and run.config["evaluation"]["every"] == 1
+    assert run.config["checkpoint"]["enabled"] and not np.isnan(run.rounds["accuracy"]).any()
+    kind = {"partition.kind": "labels-per-client", "partition.labels": 2}
+    assert FedsteinClassifier(rounds=1, hidden=[4], config=kind).fit(X, y).run_.config["partition"]["clients"] > 1
+    assert FedsteinClassifier(rounds=1, hidden=[4]).fit(X, y).run_.config["partition"]["clients"] == 1
+    for parameters, message in (
+        ({"config": {"rounds": 3}}, "config: `rounds` is the parameter rounds of the estimator"),
+        ({"config": {"seed": 3}}, "config: `seed` is the parameter random_state"),
+        ({"config": {"model": {"hidden": [3]}}}, "config: `model.hidden` is the parameter hidden"),
+        ({"config": "x"}, "config is a str; it must be a dict"),
+        ({"hidden": 50}, r"hidden: 50 must be a sequence of whole numbers, such as \(50,\)"),
+    ):
+        with pytest.raises(fedstein.ConfigError, match=message):
+            FedsteinClassifier(**parameters).fit(X, y)

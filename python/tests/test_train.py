@@ -88,6 +88,18 @@ def test_without_out_the_files_go_with_the_object() -> None:
     assert not path.exists() and not path.parent.exists()
 
 
+def test_a_report_keeps_the_files_of_its_runs() -> None:
+    report = fedstein.train(progress=False, **SMALL).report()
+    both = fedstein.compare([fedstein.train(progress=False, name=name, **SMALL) for name in ("one", "two")])
+    gc.collect()
+    assert report.save("out").is_file() and both.save("both").is_file()
+    paths = [report._source._run.path, both._source._run.path, both._source._others[0].path]  # type: ignore[attr-defined]
+    assert all(path.is_dir() for path in paths)
+    del report, both
+    gc.collect()
+    assert not any(path.exists() for path in paths)
+
+
 def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
     X, y, sites = trees()
     data = fedstein.Data(X[:200], y[:200], clients=sites[:200], test=(X[200:], y[200:], sites[200:]))
@@ -232,7 +244,7 @@ def test_a_regression_predicts_in_its_own_unit() -> None:
         (None, {"rounds": 0}, "^`rounds` cannot be 0; it must be"),
         (None, {"rounds": None}, "`rounds` cannot be None; leave it out"),
         (None, {"rounds": object()}, "`rounds` cannot be a object"),
-        (None, {"optimizer": {"lr": float("nan")}}, "not JSON compliant"),
+        (None, {"optimizer": {"lr": float("nan")}}, "`optimizer.lr` cannot be nan"),
         ({"roundz": 3}, {}, "^unknown key `roundz`"),
         ({"a=b": 3}, {}, "'a=b' is not the name of a key"),
         ("rounds = ", {}, "the config, line 1, column 10: not valid TOML"),
@@ -260,6 +272,11 @@ def test_wrong_rows_are_refused() -> None:
         (lambda: fedstein.Data(X[:, 0], y), r"shape \[20\]; they must be \[n, p\]"),
         (lambda: fedstein.Data(X, y, clients=sites[:3]), "client"),
         (lambda: fedstein.Data(X, y, test=1.5), "1.5"),
+        (lambda: fedstein.Data(X[:0], y[:0]), r"features have the shape \[0, 3\]; there must be at least one row"),
+        (lambda: fedstein.Data(X, y, test=None), "test must be a share of the rows"),  # type: ignore[arg-type]
+        (lambda: fedstein.Data(X, y, test=[X, y]), "test must be a share of the rows"),  # type: ignore[arg-type]
+        (lambda: fedstein.Data(X, y, seed=-1), "seed: -1 must be from 0"),
+        (lambda: fedstein.Data(X, y, feature_names="abc"), "feature_names: 'abc' must be a sequence of names"),
         (lambda: fedstein.Data(X, y, clients=sites, test=(X, y)), r"pass test=\(X, y, clients\)"),
         (lambda: fedstein.Data(X, y, test=(X, y, sites)), "pass clients="),
         (lambda: fedstein.Data(X, y, test=(X[:, :2], y)), "shape"),
@@ -269,10 +286,50 @@ def test_wrong_rows_are_refused() -> None:
     ):
         with pytest.raises(fedstein.DataError, match=message):
             build()
+    with pytest.raises(fedstein.ConfigError, match="progress is 'no'; it must be True, False or a function"):
+        fedstein.train(progress="no")  # type: ignore[arg-type]
     with pytest.raises(fedstein.DataError, match="it must be a fedstein.Data"):
         fedstein.train(data=(X, y), progress=False)  # type: ignore[arg-type]
     with pytest.raises(fedstein.ConfigError, match="tells two classes apart"):
         fedstein.train(data=fedstein.Data(X, y), model={"kind": "blr"}, progress=False)
+
+
+def test_a_row_without_a_label_or_a_client_is_named() -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    names, missing = ["a", "b"] * 3, ["a", "b", None, "b", "a", "b"]
+    for labels in (pd.Categorical(missing), missing, pd.Series(missing, dtype="string")):
+        for keys in ({}, {"classes": ["a", "b"]}):
+            with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+                fedstein.Data(X, labels, **keys)
+        with pytest.raises(fedstein.DataError, match="^test labels: row 2 has none$"):
+            fedstein.Data(X, names, test=(X, labels))
+        with pytest.raises(fedstein.DataError, match="^test clients: row 2 has none$"):
+            fedstein.Data(X, names, clients=names, test=(X, names, labels))
+    for clients in (missing, [1, 2, float("nan"), 1, 2, 1], ["a", "b", float("nan"), "a", "b", "a"]):
+        with pytest.raises(fedstein.DataError, match="^clients: row 2 has none$"):
+            fedstein.Data(X, names, clients=clients)
+
+
+def test_dates_are_refused_as_features_and_as_targets() -> None:
+    days = np.arange(6).astype("datetime64[D]")
+    for X, y, what in (
+        (days[:, None], [0, 1] * 3, "features"),
+        (pd.DataFrame({"day": days}), [0, 1] * 3, "features"),
+        (np.ones((6, 1)), days - days[0], "y"),
+    ):
+        with pytest.raises(fedstein.DataError, match=f"^{what}: values of type .* convert them, for example to days"):
+            fedstein.Data(X, y)
+
+
+def test_images_of_other_sides_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1, 4, 6))
+    run = fedstein.train(data=fedstein.Data(X, np.arange(40) % 2), progress=False, **SMALL)
+    want = run.predict(X)
+    for same in (X.reshape(40, 24), X.reshape(40, 4, 6)):
+        assert np.array_equal(run.predict(same), want)
+    with pytest.raises(fedstein.DataError, match=r"the shape \[1, 6, 4\]; the run was trained on rows of \[1, 4, 6\]"):
+        run.predict(X.reshape(40, 1, 6, 4))
 
 
 def test_an_earlier_run_stays_unless_it_is_to_be_replaced() -> None:
@@ -340,9 +397,23 @@ def test_own_rows_resume_with_the_same_rows_only() -> None:
     other = fedstein.Data(X + 1, y, clients=sites)
     with pytest.raises(fedstein.ConfigError, match="rows|data"):
         fedstein.resume("part", data=other, progress=False)
+    own = r"the run part has rows of its own, which are not in its directory; .*resume\(.part., data=fedstein.Data"
+    with pytest.raises(fedstein.ConfigError, match=own):
+        fedstein.resume("part", progress=False)
     whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
     resumed = fedstein.resume("part", data=data, progress=False)
     assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_an_interrupted_run_on_own_rows_says_that_it_needs_them() -> None:
+    X, y, _ = trees()
+
+    def stop(record: dict[str, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(fedstein.Interrupted, match=r'resume with fedstein\.resume\("part", data=\.\.\.\)$') as caught:
+        fedstein.train(data=fedstein.Data(X, y), out="part", progress=stop, **{**SMALL, "rounds": 1000})
+    assert caught.value.resume == Path("part")
 
 
 def test_runs_are_compared_in_one_report() -> None:
@@ -359,6 +430,11 @@ def test_runs_are_compared_in_one_report() -> None:
     assert "two" in Path("both/report.html").read_text()
     with pytest.raises(fedstein.DataError, match="at least 2"):
         fedstein.compare([one])
+    for single in (one, "two"):
+        with pytest.raises(fedstein.DataError, match="runs is a (Run|str); it must be a list of runs and paths"):
+            fedstein.compare(single)  # type: ignore[arg-type]
+    with pytest.raises(fedstein.DataError, match="compare is a str; it must be a list"):
+        one.report(compare="two")
 
 
 LONG = "rounds=100000, algorithm={'particles': 4, 'local_steps': 5}, model={'hidden': [8]}"

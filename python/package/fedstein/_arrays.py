@@ -16,6 +16,11 @@ FloatArray = NDArray[np.float64] | NDArray[np.float32]
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
     """The values as a numpy array; `what` names them in messages."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            row = int(np.argwhere(np.ma.getmaskarray(values))[0][0]) if values.ndim else 0
+            raise DataError(f"{what}: row {row} is masked, and has no value; leave such rows out, or fill them")
+        return np.asarray(values.data)
     if isinstance(values, np.ndarray):
         return values
     # A tensor that records gradients, or is on a GPU, does not become an array by itself.
@@ -44,15 +49,36 @@ def as_floats(values: Any, what: str) -> FloatArray:
         return array.astype(np.float64)
     if array.dtype.kind == "c":
         raise DataError(f"{what}: values of type {array.dtype} are not real numbers")
+    refuse_dates(array, what)
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what}: values of type {array.dtype} are not numbers: {error}") from error
 
 
+def refuse_dates(array: NDArray[Any], what: str) -> None:
+    """Check that the values are no dates or spans of time, whose numbers depend on their unit.
+
+    Raises
+    ------
+    DataError
+        They are.
+    """
+    if array.dtype.kind in "mM":
+        raise DataError(
+            f"{what}: values of type {array.dtype} are not numbers; convert them, for example to days since a date: "
+            '(values - values.min()) / numpy.timedelta64(1, "D")'
+        )
+
+
 def as_vector(values: Any, what: str) -> NDArray[Any]:
     """The values as one dimension; a column [n, 1] counts as [n]."""
     array = as_array(values, what)
+    if array.dtype.kind == "U" and array.ndim == 1 and isinstance(values, (list, tuple)):
+        if not all(isinstance(value, str) for value in values):
+            # numpy makes a text of what is none, a missing value included.
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -60,16 +86,49 @@ def as_vector(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA is neither true nor false, and an array of several values neither.
+        return not isinstance(value, np.ndarray)
+
+
+def refuse_missing(array: NDArray[Any], what: str) -> None:
+    """Check that every row has a value.
+
+    Raises
+    ------
+    DataError
+        A row has none; the first such row is named.
+    """
+    if array.dtype.kind == "O":
+        rows = (row for row, value in enumerate(array.tolist()) if is_missing(value))
+        at = next(rows, None)
+    elif array.dtype.kind in "fcmM":
+        at = next(iter(np.flatnonzero(array != array).tolist()), None)
+    else:
+        at = None
+    if at is not None:
+        raise DataError(f"{what}: row {at} has none")
+
+
 def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
     """The values as whole numbers."""
     array = as_vector(values, what)
+    refuse_missing(array, what)
     if array.dtype.kind in "iub":
-        return np.require(array, np.int64, ["ALIGNED"])
+        whole = np.require(array, np.int64, ["ALIGNED"])
+        if array.dtype == np.uint64 and (whole < 0).any():
+            at = int(np.flatnonzero(whole < 0)[0])
+            raise DataError(f"{what}: row {at} is {array[at]}, which is out of range")
+        return whole
     if array.dtype.kind == "f":
-        whole = array.astype(np.int64)
-        if np.array_equal(whole, array):
-            return whole
-        at = int(np.flatnonzero(whole != array)[0])
+        array = array.astype(np.float64)
+        is_whole = (np.abs(array) < 2.0**63) & (np.trunc(array) == array)
+        if is_whole.all():
+            return array.astype(np.int64)
+        at = int(np.flatnonzero(~is_whole)[0])
         raise DataError(f"{what}: row {at} is {array[at]}, which is no whole number")
     raise DataError(
         f"{what} are of type {array.dtype}; they must be whole numbers from 0, or pass the names of the columns as "
@@ -80,16 +139,27 @@ def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
 def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDArray[np.int64]:
     """The position of every value in `classes`."""
     array = as_vector(values, what)
-    place = {value: at for at, value in enumerate(classes)}
+    refuse_missing(array, what)
+    try:
+        place = {value: at for at, value in enumerate(classes)}
+    except TypeError as error:
+        raise DataError(f"classes: a name cannot be a list or another value that changes: {error}") from error
     if len(place) != len(classes):
         raise DataError("classes: a name appears twice")
-    distinct, inverse = np.unique(array, return_inverse=True)
-    unknown = [value for value in distinct.tolist() if value not in place]
+    if array.dtype.kind == "O":  # Values that may have no order.
+        distinct, inverse = array.tolist(), None
+    else:
+        found, inverse = np.unique(array, return_inverse=True)
+        distinct = found.tolist()
+    try:
+        unknown = [value for value in distinct if value not in place]
+    except TypeError as error:
+        raise DataError(f"{what}: a value is no name: {error}") from error
     if unknown:
         known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
         raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
-    found = np.array([place[value] for value in distinct.tolist()], dtype=np.int64)
-    return found[inverse]
+    at = np.array([place[value] for value in distinct], dtype=np.int64)
+    return at if inverse is None else at[inverse]
 
 
 def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
@@ -97,20 +167,88 @@ def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
     array = as_vector(values, "groups")
     if len(array) != rows:
         raise DataError(f"{len(array)} groups for {rows} rows")
+    if array.dtype.kind == "O":
+        return _groups_of_objects(array.tolist())
+    distinct, inverse = np.unique(array, return_inverse=True)
+    return [str(value) for value in distinct], inverse.astype(np.int64, copy=False)
+
+
+def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """As `as_groups`, of values of any types.
+
+    Raises
+    ------
+    DataError
+        Two values that differ have one name, such as 1 and "1", or a value cannot be a group.
+    """
+    names: dict[Any, str] = {}
+    firsts: dict[str, Any] = {}
+    for value in values:
+        try:
+            name = names.setdefault(value, str(value))
+        except TypeError as error:
+            raise DataError(f"groups: {value!r} cannot be a group: {error}") from error
+        first = firsts.setdefault(name, value)
+        if first is value:
+            continue
+        if is_missing(first) != is_missing(value) or not (is_missing(value) or first == value):
+            raise DataError(f"groups: {first!r} and {value!r} are different and have one name")
     try:
-        distinct, inverse = np.unique(array, return_inverse=True)
-        names = [str(value) for value in distinct]
-    except TypeError:  # Values that have no order, such as names and None.
-        names = []
-    if len(set(names)) < max(len(names), 1):
-        distinct, inverse = np.unique(np.array([str(value) for value in array]), return_inverse=True)
-        names = [str(value) for value in distinct]
-    return names, inverse.astype(np.int64, copy=False)
+        order = sorted(firsts) if any(map(is_missing, firsts.values())) else sorted(firsts, key=firsts.__getitem__)
+    except TypeError:  # Values that have no order.
+        order = sorted(firsts)
+    place = {name: at for at, name in enumerate(order)}
+    return order, np.array([place[names[value]] for value in values], dtype=np.int64)
 
 
 def as_bins(bins: int) -> int:
     """A number of bins; the library knows the largest."""
-    number = operator.index(bins)
+    number = as_whole(bins, "bins")
     if number < 1:
         raise DataError(f"{number} bins; there must be at least 1")
+    if number >= 2**63:
+        raise DataError(f"{number} bins are too many")
     return number
+
+
+def as_whole(value: Any, what: str) -> int:
+    """A whole number.
+
+    Raises
+    ------
+    DataError
+        It is none.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise DataError(f"{what}: {value!r} must be a whole number") from error
+
+
+def as_names(values: Any, what: str) -> list[Any]:
+    """The names in a sequence, which a text is not.
+
+    Raises
+    ------
+    DataError
+        It is no sequence.
+    """
+    if not isinstance(values, (str, bytes)):
+        try:
+            return list(values)
+        except TypeError:
+            pass
+    raise DataError(f"{what}: {values!r} must be a sequence of names, such as ['a', 'b']")
+
+
+def as_text(value: Any, what: str) -> str:
+    """A text.
+
+    Raises
+    ------
+    DataError
+        It is none.
+    """
+    if not isinstance(value, str):
+        raise DataError(f"{what}: {value!r} must be a text")
+    return value

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import FloatArray, as_array, as_floats, as_groups, as_indices, as_vector
+from ._arrays import (
+    FloatArray,
+    as_array,
+    as_floats,
+    as_groups,
+    as_indices,
+    as_names,
+    as_text,
+    as_vector,
+    as_whole,
+    refuse_dates,
+    refuse_missing,
+)
 from ._fedstein import DataError, RawRows, Rows
 
 __all__ = ["Data"]
@@ -28,6 +41,8 @@ def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
     array = as_floats(values, what)
     if array.ndim < 2:
         raise DataError(f"{what} have the shape {list(array.shape)}; they must be [n, p], or [n, ...] for images")
+    if array.size == 0:
+        raise DataError(f"{what} have the shape {list(array.shape)}; there must be at least one row and one feature")
     shape = list(array.shape[1:])
     return array.reshape(len(array), -1), shape
 
@@ -96,10 +111,18 @@ class Data:
         seed: int = 1,
     ) -> None:
         held_out = test if isinstance(test, tuple) else None
-        if held_out is not None and len(held_out) not in (2, 3):
+        is_share = isinstance(test, numbers.Real) and not isinstance(test, bool)
+        if not is_share and (held_out is None or len(held_out) not in (2, 3)):
             raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
-        names = list(feature_names) if feature_names is not None else columns_of(X)
+        seed = as_whole(seed, "seed")
+        if not 0 <= seed < 2**64:
+            raise DataError(f"seed: {seed} must be from 0 to 2^64 - 1")
+        as_text(name, "name")
+        names = columns_of(X)
+        if feature_names is not None:
+            names = [as_text(each, "feature_names") for each in as_names(feature_names, "feature_names")]
         targets = as_vector(y, "y")
+        refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
         if task is None:
             task = "regression" if targets.dtype.kind == "f" else "classification"
@@ -108,36 +131,42 @@ class Data:
 
         self.classes: list[Any] | None = None
         if task == "classification":
-            self.classes = list(classes) if classes is not None else _distinct(targets, test_targets, "labels")
+            refuse_missing(targets, "labels")
+            if test_targets is not None:
+                refuse_missing(test_targets, "test labels")
+            self.classes = (
+                as_names(classes, "classes") if classes is not None else _distinct(targets, test_targets, "labels")
+            )
         elif classes is not None:
             raise DataError("a regression has no classes")
         self.clients: list[Any] | None = None
         test_clients = None
-        numbers = test_numbers = None
+        of_clients = of_test_clients = None
         if clients is not None:
             own = as_vector(clients, "clients")
             if held_out is not None and len(held_out) == 2:
                 raise DataError("the training rows have clients and the test rows none; pass test=(X, y, clients)")
             if held_out is not None and len(held_out) == 3:
                 test_clients = as_vector(held_out[2], "test clients")
-            self.clients = _distinct(own, test_clients, "clients")
-            numbers = as_indices(own, self.clients, "clients")
+            refuse_missing(own, "clients")
             if test_clients is not None:
-                test_numbers = as_indices(test_clients, self.clients, "test clients")
+                refuse_missing(test_clients, "test clients")
+            self.clients = _distinct(own, test_clients, "clients")
+            of_clients = as_indices(own, self.clients, "clients")
+            if test_clients is not None:
+                of_test_clients = as_indices(test_clients, self.clients, "test clients")
         elif held_out is not None and len(held_out) == 3:
             raise DataError("the test rows have clients and the training rows none; pass clients=")
         of_groups = None
         if groups is not None:
             _, of_groups = as_groups(groups, len(targets))
-            for row, value in enumerate(as_vector(groups, "groups").tolist()):
-                # Rows of which nobody knows the group are not one group; NaN is not itself.
-                if value is None or value != value:
-                    raise DataError(f"groups: row {row} has none")
+            # Rows of which nobody knows the group are not one group.
+            refuse_missing(as_vector(groups, "groups"), "groups")
 
         def rows(
             X: Any,
             targets: NDArray[Any],
-            numbers: NDArray[np.int64] | None,
+            of_clients: NDArray[np.int64] | None,
             of_groups: NDArray[np.int64] | None,
             what: str,
         ) -> RawRows:
@@ -147,9 +176,9 @@ class Data:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
             else:
                 labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
-            return RawRows(name, features, shape, names, labels, values, numbers, of_groups)
+            return RawRows(name, features, shape, names, labels, values, of_clients, of_groups)
 
-        train = rows(X, targets, numbers, of_groups, "features")
+        train = rows(X, targets, of_clients, of_groups, "features")
         if held_out is None or test_targets is None:
             share = float(test) if not isinstance(test, tuple) else 0.0
             self._rows = Rows.split(train, share, seed, normalise)
@@ -157,9 +186,20 @@ class Data:
             columns = columns_of(held_out[0])
             if names is not None and columns is not None and columns != names:
                 raise DataError(f"the columns of the test rows are {columns}, those of the training rows {names}")
-            held = rows(held_out[0], test_targets, test_numbers, None, "test features")
+            held = rows(held_out[0], test_targets, of_test_clients, None, "test features")
             self._rows = Rows.of(train, held, normalise)
         self.name = name
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a fedstein.Data cannot be pickled; pickle X and y, and make it from them in the other process")
+
+    def __copy__(self) -> Data:
+        """The object itself: its rows do not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Data:
+        """The object itself: its rows do not change."""
+        return self
 
     def __repr__(self) -> str:
         train, test = self._rows.counts()

@@ -8,9 +8,9 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_vector
+from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_names, as_text, as_vector
 from ._fedstein import ConfigError, DataError, Scored
 
 __all__ = ["Report", "report", "report_regression"]
@@ -213,6 +213,17 @@ class Report:
         page = _html.escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 60em; border: 0"></iframe>'
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a fedstein.Report cannot be pickled; pickle its numbers, report.to_dict(), or use report.save")
+
+    def __copy__(self) -> Report:
+        """The object itself: what it reports on does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Report:
+        """The object itself: what it reports on does not change."""
+        return self
+
     def __repr__(self) -> str:
         keys = [key for key in ("accuracy", "nll", "brier", "ece", "rmse", "crps") if key in self._overall]
         numbers = ", ".join(f"{key}={self._overall[key]:.4g}" for key in keys)
@@ -269,15 +280,16 @@ def report(
     if classes is None:
         indices = as_labels(labels)
     else:
+        classes = as_names(classes, "classes")
         width = 2 if array.ndim == 1 else array.shape[-1]
         if len(classes) != width:
             raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
-        indices = as_indices(labels, list(classes))
+        indices = as_indices(labels, classes)
         names = [str(name) for name in classes]
     if array.ndim and len(array) != len(indices):
         raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
     of = None if groups is None else as_groups(groups, len(indices))
-    return Report(Scored.classes(array, indices, as_bins(bins), title, names, of))
+    return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of))
 
 
 def report_regression(
@@ -314,7 +326,7 @@ def report_regression(
     means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
     values = as_floats(as_vector(targets, "targets"), "targets")
     of = None if groups is None else as_groups(groups, len(values))
-    return Report(Scored.real(means, sds, values, 15, title, of))
+    return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of))
 
 
 def _numbers(values: dict[str, float | None]) -> dict[str, float]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, as_bins
+from ._arrays import FloatArray, as_bins, as_text
 from ._data import Data, columns_of, features_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
 from ._report import Report
@@ -44,13 +44,14 @@ class Rounds(dict[str, NDArray[Any]]):
 
 
 class _RunSource:
-    """The report of a finished run."""
+    """The report of a finished run, which keeps the files of temporary runs as long as it is there."""
 
     def __init__(
-        self, finished: Finished, bins: int | None, title: str | None, compare: list[Path], other_rows: bool
+        self, run: Run, bins: int | None, title: str | None, compare: list[Run | StrPath], other_rows: bool
     ) -> None:
-        self._finished = finished
-        self._options = (bins, title, compare, other_rows)
+        self._run, self._others = run, compare
+        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
+        self._options = (bins, title, others, other_rows)
 
     @cached_property
     def _files(self) -> tuple[str, str]:
@@ -69,7 +70,7 @@ class _RunSource:
         return self._files
 
     def save(self, directory: Path) -> Path:
-        page = self._finished.report(directory, *self._options)
+        page = self._run._finished.report(directory, *self._options)
         if page is None:
             raise DataError("there is nothing to report on: the run has neither predictions nor scores of its sites")
         return page
@@ -146,6 +147,27 @@ class Run:
         """The particles after the last round, by the names of the model's blocks, float32 or float64 [N, ...]."""
         return self._finished.particles()
 
+    @cached_property
+    def _row_shape(self) -> list[int]:
+        """The shape of a training row, from `model.json`; empty where it is not there."""
+        try:
+            card = json.loads((self.path / "model.json").read_text(encoding="utf-8"))
+            return [int(side) for side in card["feature_shape"]]
+        except (OSError, ValueError, TypeError, KeyError):
+            return []
+
+    def _check_shape(self, shape: list[int]) -> None:
+        """Check that images have the sides of the run's; rows in one dimension are read as these.
+
+        Raises
+        ------
+        DataError
+            They have others.
+        """
+        sides, own = ([side for side in of if side != 1] for of in (shape, self._row_shape))
+        if len(sides) > 1 and len(own) > 1 and sides != own:
+            raise DataError(f"features: a row has the shape {shape}; the run was trained on rows of {self._row_shape}")
+
     def _forecast(
         self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
     ) -> dict[str, NDArray[np.float64]]:
@@ -155,7 +177,9 @@ class Run:
             if missing:
                 raise DataError(f"the rows have no column {missing[0]!r}; the run was trained on {names}")
             X = X[names]
-        features: FloatArray = features_of(X, "features")[0]
+        features: FloatArray
+        features, shape = features_of(X, "features")
+        self._check_shape(shape)
         return self._finished.predict(features, with_members, raw, level)
 
     @overload
@@ -273,8 +297,9 @@ class Run:
             There are no predictions, a run to compare has another task or other test rows, or a file of a run is
             damaged.
         """
-        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
-        report = Report(_RunSource(self._finished, None if bins is None else as_bins(bins), title, others, other_rows))
+        others = _listed(compare, "compare")
+        number, headline = None if bins is None else as_bins(bins), None if title is None else as_text(title, "title")
+        report = Report(_RunSource(self, number, headline, others, other_rows))
         if out is not None:
             report.save(out)
         return report
@@ -385,8 +410,14 @@ def resume(
     Raises
     ------
     ConfigError, DataError, RunFailed, Interrupted
-        As in `train`; there is no checkpoint; or it is of other rows or another config.
+        As in `train`; there is no checkpoint; it is of other rows or another config; or the run has rows of its own,
+        and there is no `data`.
     """
+    if data is None and _has_own_rows(Path(path)):
+        raise ConfigError(
+            f"the run {path} has rows of its own, which are not in its directory; pass the same rows: "
+            f"fedstein.resume({str(path)!r}, data=fedstein.Data(...))"
+        )
     file = Path(path) / "config.toml"
     plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data))
     return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
@@ -430,16 +461,33 @@ def compare(
     DataError, ConfigError
         There are fewer than two runs, or they have different tasks.
     """
+    runs = _listed(runs, "runs")
     if len(runs) < 2:
         raise DataError(f"{len(runs)} run(s) to compare; there must be at least 2")
     first, *others = (run if isinstance(run, Run) else Run(run) for run in runs)
     return first.report(out, compare=others, other_rows=other_rows, bins=bins, title=title)
 
 
+def _listed(runs: Any, what: str) -> list[Run | StrPath]:
+    """The runs and paths of a sequence, which one run or path is not."""
+    if isinstance(runs, (Run, str, os.PathLike)) or not hasattr(runs, "__iter__"):
+        raise DataError(f"{what} is a {type(runs).__name__}; it must be a list of runs and paths")
+    return list(runs)
+
+
 def _rows(data: Data | None) -> _fedstein.Rows | None:
     if data is None or isinstance(data, Data):
         return None if data is None else data._rows
     raise DataError(f"data is a {type(data).__name__}; it must be a fedstein.Data(X, y)")
+
+
+def _has_own_rows(run: Path) -> bool:
+    """Whether a run was given its rows by a program; False where its `model.json` cannot be read."""
+    try:
+        card = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(card, dict) and card.get("own_data") is True
 
 
 def _read(file: Path) -> str:
@@ -491,8 +539,11 @@ def _toml(path: str, value: Any) -> str:
         if value is None:
             raise TypeError(f"`{path}` cannot be None; leave it out for its default")
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
         raise ConfigError(str(error)) from error
+    except ValueError as error:
+        # Numbers that are not finite, and lists that hold themselves.
+        raise ConfigError(f"`{path}` cannot be {value!r}: {error}") from error
 
 
 def _execute(
@@ -505,6 +556,8 @@ def _execute(
     progress: Progress,
     data_dir: StrPath | None,
 ) -> Run:
+    if not isinstance(progress, bool) and not callable(progress):
+        raise ConfigError(f"progress is {progress!r}; it must be True, False or a function of a round's numbers")
     for note in plan.notes():
         warnings.warn(note, stacklevel=3)
     if data_dir is None:
@@ -526,6 +579,9 @@ def _execute(
         )
         run = Run(path)
     except BaseException as error:
+        if data is not None and isinstance(error, Interrupted) and error.resume:
+            # The library names the call that resumes, and does not know that the rows are not in the directory.
+            error.args = (str(error).removesuffix(")") + ", data=...)",)
         # A run that can go on keeps its directory.
         if temporary is not None and not (isinstance(error, Interrupted) and error.resume):
             shutil.rmtree(temporary, ignore_errors=True)

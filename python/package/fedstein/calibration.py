@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from . import _fedstein
 from ._arrays import as_bins, as_floats, as_labels
+from ._fedstein import DataError
 
 __all__ = [
     "Bins",
@@ -180,5 +181,8 @@ def interval_coverage(mean: Any, sd: Any, targets: Any, *, levels: Sequence[floa
     Parameters and errors are those of `crps`; a level lies strictly between 0 and 1.
     """
     of = (as_floats(mean, "means"), as_floats(sd, "standard deviations"), as_floats(targets, "targets"))
-    share, width = _fedstein.coverage(*of, [float(level) for level in levels])
-    return Coverage(np.array(levels, dtype=np.float64), share, width)
+    masses = as_floats(levels, "levels").astype(np.float64)
+    if masses.ndim != 1:
+        raise DataError(f"levels: {levels!r} must be a sequence of numbers, such as (0.5, 0.9)")
+    share, width = _fedstein.coverage(*of, masses.tolist())
+    return Coverage(masses, share, width)

@@ -5,7 +5,8 @@ They train a Bayesian network, over several clients where the rows have them, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,18 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from ._data import Data
-from ._run import Run, train
+from ._fedstein import ConfigError
+from ._run import Run, _assignments, train
 
 __all__ = ["FedsteinClassifier", "FedsteinRegressor"]
+
+# The keys of a config that are parameters of an estimator.
+_PARAMETERS = {
+    "seed": "random_state",
+    "rounds": "rounds",
+    "model.hidden": "hidden",
+    "algorithm.particles": "particles",
+}
 
 
 class _Fedstein(BaseEstimator):  # type: ignore[misc]
@@ -41,7 +51,20 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         self.config = config
         self.random_state = random_state
 
-    def _fit(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> None:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Where fitting fails or is interrupted, the estimator is what it was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _trained(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> Run:
+        config, named = self._config()
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, (Sequence, np.ndarray)):
+            raise ConfigError(f"hidden: {self.hidden!r} must be a sequence of whole numbers, such as (50,)")
         seed = int(check_random_state(self.random_state).randint(2**31))
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
@@ -51,12 +74,29 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             "rounds": self.rounds,
             "model.hidden": list(self.hidden),
             "algorithm.particles": self.particles,
-            "evaluation.every": self.rounds,
-            "checkpoint.enabled": False,
         }
-        if clients is None:
-            keys["partition.clients"] = 1
-        self.run_ = train(dict(self.config or {}), data=data, progress=False, **keys)
+        defaults: dict[str, Any] = {"evaluation.every": self.rounds, "checkpoint.enabled": False}
+        if clients is None and "partition.kind" not in named:
+            defaults["partition.clients"] = 1
+        keys.update({key: value for key, value in defaults.items() if key not in named})
+        return train(config, data=data, progress=False, **keys)
+
+    def _config(self) -> tuple[dict[str, Any], set[str]]:
+        """The further keys as they were given, and their names, dotted.
+
+        Raises
+        ------
+        ConfigError
+            They are no dict, or one of them is that of a parameter.
+        """
+        config = {} if self.config is None else self.config
+        if not isinstance(config, Mapping):
+            raise ConfigError(f"config is a {type(config).__name__}; it must be a dict of keys")
+        named = {assignment.partition("=")[0] for assignment in _assignments(config)}
+        for key, parameter in _PARAMETERS.items():
+            if key in named:
+                raise ConfigError(f"config: `{key}` is the parameter {parameter} of the estimator; set it there")
+        return dict(config), named
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -76,7 +116,10 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     particles : int
         Number of particles.
     config : dict, optional
-        Further keys of a config, nested or dotted; the parameters above take precedence.
+        Further keys of a config, nested or dotted. The keys `seed`, `rounds`, `model.hidden` and `algorithm.particles`
+        are the parameters here, and refused. Where it does not say otherwise, a run is evaluated after the last round
+        only (`evaluation.every`), has no checkpoints (`checkpoint.enabled`), and without `clients` has all rows at one
+        client (`partition.clients`, unless there is a `partition.kind`).
     random_state : int, RandomState or None
         The seed of a run is drawn from it.
 
@@ -98,14 +141,16 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         X : array_like, [n, p]
         y : array_like, [n]
         clients : array_like, [n], optional
-            The client of each row, by any names. Without it, all rows are at one client.
+            The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
-        features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {self.classes_[0]!r}")
-        self._fit(features, np.searchsorted(self.classes_, labels), clients, "classification")
+        with self._all_or_nothing():
+            features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
+            check_classification_targets(labels)
+            classes = np.unique(labels)
+            if len(classes) < 2:
+                raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {classes[0]!r}")
+            run = self._trained(features, np.searchsorted(classes, labels), clients, "classification")
+            self.classes_, self.run_ = classes, run
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -134,10 +179,11 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         X : array_like, [n, p]
         y : array_like, [n]
         clients : array_like, [n], optional
-            The client of each row, by any names. Without it, all rows are at one client.
+            The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
-        features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        self._fit(features, np.asarray(values, dtype=np.float64), clients, "regression")
+        with self._all_or_nothing():
+            features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+            self.run_ = self._trained(features, np.asarray(values, dtype=np.float64), clients, "regression")
         return self
 
     def predict(

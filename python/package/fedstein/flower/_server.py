@@ -24,8 +24,8 @@ __all__ = ["FedsteinStrategy", "app"]
 
 logger = logging.getLogger("flwr")
 
-# The server's config beside the sites of a simulation.
-_RUN = "run.toml"
+# The server's config beside the sites of a simulation, and the config that their rows were dealt by.
+_RUN, _DEALT = "run.toml", "dealt.toml"
 # Seconds for which Flower keeps a message without a deadline, and beyond the deadline.
 LONG, BEYOND = 12 * 3600.0, 60.0
 
@@ -49,7 +49,8 @@ class FedsteinStrategy:
     force : bool
         Whether an earlier run in `out` is replaced.
     resume : bool
-        Whether the run in `out` is continued.
+        Whether the run in `out` is continued, with its own config and `keys`. A simulation keeps its sites and their
+        rows: `[data]` and `[partition]` are those of its start.
     muster_seconds, rejoin_seconds, poll_seconds : float
         For how long the sites are waited for at the start; for how long a message waits for the node of its site; and
         the time between two looks for answers.
@@ -92,9 +93,10 @@ class FedsteinStrategy:
         self._sites, self._force, self._resume = sites, force, resume
         self._muster, self._rejoin, self._poll = muster_seconds, rejoin_seconds, poll_seconds
         self._data_dir = Path("data" if data_dir is None else data_dir)
+        # The sites of a simulation; they belong to the run in `out`, and are there if and only if it is one.
+        self._directory = self._out.with_name(self._out.name + "-sites")
         if resume:
-            file = self._out / "config.toml"
-            self._plan = Plan((str(file), _read(file)), _assignments(keys), None)
+            self._plan = self._resumed(_assignments(keys))
         else:
             source, values = _source(config)
             if source is None and _kind(keys) == "sites":
@@ -127,8 +129,7 @@ class FedsteinStrategy:
         plan, simulation = self._plan, ""
         sites = self._sites
         config = tomllib.loads(plan.to_toml())
-        # The sites of a simulation; they belong to the run in `out`, and are there if and only if it is one.
-        directory = self._out.with_name(self._out.name + "-sites")
+        directory = self._directory
         if not self._resume:
             self._make_way(directory)
         if config["data"]["kind"] != "sites":
@@ -158,6 +159,51 @@ class FedsteinStrategy:
         logger.info("run %s", self._out)
         return Run(self._out)
 
+    def _resumed(self, assignments: list[str]) -> Plan:
+        """The plan of the run in `out`, with these assignments.
+
+        Raises
+        ------
+        ConfigError
+            There is no run of sites in `out`, an assignment is wrong, or it changes the rows of a simulation.
+        """
+        if (self._directory / _RUN).is_file():
+            # The app's config names the rows that the sites have already.
+            rows = [each for each in assignments if each.startswith(("data.", "partition."))]
+            self._check_rows(rows)
+            assignments = [each for each in assignments if each not in rows]
+        file = self._out / "config.toml"
+        plan = Plan((str(file), _read(file)), assignments, None)
+        kind = tomllib.loads(plan.to_toml())["data"]["kind"]
+        if kind != "sites":
+            raise ConfigError(
+                f"data.kind: {kind!r}, and there is no simulation to resume in {self._directory}; a run over sites "
+                'that is resumed has data.kind = "sites"'
+            )
+        return plan
+
+    def _check_rows(self, assignments: list[str]) -> None:
+        """Check that these assignments leave the rows of the sites of a simulation as they were dealt.
+
+        Raises
+        ------
+        ConfigError
+            One of them changes a key, which is named.
+        """
+        file = self._directory / _DEALT
+        if not file.is_file():
+            return
+        dealt = (str(file), _read(file))
+        before, after = (tomllib.loads(Plan(dealt, keys, None).to_toml()) for keys in ([], assignments))
+        for section in ("data", "partition"):
+            for key, value in after[section].items():
+                old = before[section].get(key)
+                if value != old:
+                    raise ConfigError(
+                        f"{section}.{key}: {value!r}, and the simulation that is resumed began with {old!r}; the rows "
+                        "of its sites stay, so leave the key as it was, or set another `out` without resume"
+                    )
+
     def _make_way(self, directory: Path) -> None:
         """Remove the sites of an earlier simulation if that may be replaced.
 
@@ -182,6 +228,10 @@ class FedsteinStrategy:
         files, notes = _fedstein.split(self._plan, self._data_dir, directory)
         for note in notes:
             logger.info("%s", note)
+        try:
+            (directory / _DEALT).write_text(self._plan.to_toml(), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{directory / _DEALT} cannot be written: {error.strerror}") from error
         file = directory / _RUN
         return Plan((str(file), _read(file)), [], None), len(files)
 
@@ -245,7 +295,12 @@ def of_app_config(values: Mapping[str, Any]) -> FedsteinStrategy:
     if not own.get("out"):
         raise ConfigError('out: it must name the directory of the run\'s files at the server, such as "~/fedstein/run"')
     values_of = {name: _of_text(name, value) for name, value in keys.items()}
-    for assignment in shlex.split(own.pop("set", "")):
+    more = own.pop("set", "")
+    try:
+        assignments = shlex.split(more)
+    except ValueError as error:
+        raise ConfigError(f"set: {more!r} cannot be split into assignments: {error}") from error
+    for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ConfigError(f"set: {assignment!r} must be KEY=VALUE")
