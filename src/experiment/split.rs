@@ -15,12 +15,13 @@ use crate::report::csv::text_cell;
 use crate::report::files::{FileError, write_atomic};
 
 use super::assigned::{Assigned, assigned};
-use super::config::Config;
+use super::config::{ClassWeights, Config};
 
 /// The server's configuration.
 pub const RUN: &str = "run.toml";
 /// A site's own file.
 pub const SITE: &str = "site.toml";
+
 /// The columns of the sites' files that are no feature.
 struct Names {
     /// That of the target.
@@ -83,6 +84,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let clients = 0..partition.clients().len();
     let names = site_names(clients.len(), partition.names());
     let columns = Names::of(&data.train);
+    let tells_counts = config.class_weights()? != ClassWeights::None || config.evaluation.prior_correction;
     let beside = out.with_extension("half-written");
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
@@ -94,7 +96,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         for (name, set, rows) in rows {
             write(&dir.join(name), &csv(set, rows, &columns)?)?;
         }
-        write(&dir.join(SITE), &site(client, &names[client], &data.train, &columns))
+        write(&dir.join(SITE), &site(client, &names[client], &data.train, (&columns, tells_counts)))
     });
     let written = written.and_then(|()| write(&beside.join(RUN), &server));
     // An empty directory of that name is replaced.
@@ -114,19 +116,21 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let keys = [("kind", "sites"), ("task", task), ("normalise", "none")];
     let mut data = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), Value::from(value))));
-    // It decides the order of the classes.
-    data.extend(config.data.get("positive").map(|positive| ("positive".to_owned(), positive.clone())));
+    // The order of the classes, and how often their rows count.
+    let kept = ["positive", "class_weights"].into_iter();
+    data.extend(kept.filter_map(|key| Some((key.to_owned(), config.data.get(key)?.clone()))));
     table.insert("data".into(), Value::Table(data));
     Ok(format!("# The server of a federation: fedstein train {RUN} --sites 0/{SITE},1/{SITE},...\n{table}"))
 }
 
-/// A site's own file.
-fn site(client: usize, name: &str, train: &Dataset, Names { target, group }: &Names) -> String {
+/// A site's own file; whether it tells how many rows each class has depends on whether the run asks for it.
+fn site(client: usize, name: &str, train: &Dataset, (Names { target, group }, tells_counts): (&Names, bool)) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let group = group.as_ref().map_or(String::new(), |group| format!("group_column = \"{group}\"\n"));
+    let counts = if tells_counts { "class_counts = true\n" } else { "" };
     format!(
         "name = \"{name}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
-         \"{target}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n"
+         \"{target}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n{counts}"
     )
 }
 

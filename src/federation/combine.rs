@@ -5,7 +5,7 @@
 //! - `norm-clip`: the change of each array, reply − sent (or the array itself where it already is a change or none was
 //!   sent), is shortened to c times the median length of the round's changes. In a round with one or two replies, the median is
 //!   that of the latest accepted changes. Lengths are root mean squares, so that arrays with different numbers of rows
-//!   can be compared. Source: Sun et al. 2019.
+//!   can be compared, and those of sums over a client's rows are divided by the number of its rows. Source: Sun et al. 2019.
 //! - `median`, `trimmed`: every reply is replaced by the coordinate-wise median or β-trimmed mean of all replies of the
 //!   round. Any weighted average of the replies is then equal to that median or mean. Source: Yin et al. 2018.
 //!
@@ -104,7 +104,9 @@ fn clip(
         };
         let origins: Vec<Option<Vec<f64>>> = requests.iter().map(origin).collect();
         let per_row = rules.row_sums.contains(&name.as_str());
-        let units = |reply: &Reply| if per_row { rows.get(reply.client).map_or(1.0, |rows| *rows as f64) } else { 1.0 };
+        let units = |reply: &Reply| {
+            if per_row { rows.get(reply.client).map_or(1.0, |rows| (*rows).max(1) as f64) } else { 1.0 }
+        };
         let of = |(from, reply): (&Option<Vec<f64>>, &Reply)| length(from, reply, name) / units(reply);
         let moved: Vec<f64> = origins.iter().zip(&*replies).map(of).collect();
         // Changes of length 0 do not count in the median.
@@ -236,6 +238,18 @@ mod tests {
         // An array that already is a change is not compared with what was sent.
         let (replies, _) = combined(Robust::NormClip(1.0), &["particles"], &[10.0], &[&[9.0], &[1.0], &[2.0]]);
         assert_eq!(replies, [vec![2.0], vec![1.0], vec![2.0]]);
+    }
+
+    #[test]
+    fn sums_over_rows_are_compared_by_their_length_for_a_row() {
+        let sums = Rules { row_sums: &["particles"], ..rules(Robust::NormClip(1.0), &["particles"]) };
+        let clipped = |of: &[&[f32]]| {
+            let (requests, mut replies) = round(&[0.0], of);
+            combine(&sums, &[1, 10, 100], &requests, &mut replies, &mut Norms::default(), &mut Vec::new());
+            replies.iter().map(values).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(clipped(&[&[2.0], &[20.0], &[200.0]]), [2.0, 20.0, 200.0]);
+        assert_eq!(clipped(&[&[2.0], &[-900.0], &[100.0]]), [2.0, -20.0, 100.0]);
     }
 
     /// The first visits of a method whose clients reply with arrays that the server has not got yet.

@@ -216,7 +216,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
 }
 
 #[test]
-fn the_sites_of_a_table_with_a_positive_class_and_groups_train_to_its_bits() {
+fn the_sites_of_a_table_with_a_positive_class_weights_and_groups_train_to_its_bits() {
     let place = Place::new();
     let row = |i: usize| {
         format!("P{},{},{},{}\n", i / 3, i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)])
@@ -224,7 +224,7 @@ fn the_sites_of_a_table_with_a_positive_class_and_groups_train_to_its_bits() {
     // Features have the names that the sites' files would give the other columns.
     place.write("table.csv", "patient,group,target,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
     let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=outcome --set data.positive=alive \
-                --set data.group_column=patient --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
+                --set data.group_column=patient --set data.class_weights=balanced --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
     place.works(&format!("train --quiet {keys} --out runs/here"));
     assert_eq!(place.json("runs/here/model.json")["classes"], serde_json::json!(["dead", "alive"]));
     let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
