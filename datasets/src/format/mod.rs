@@ -8,6 +8,7 @@ pub mod idx;
 pub mod libsvm;
 mod lines;
 pub mod new_rows;
+mod quotes;
 mod roles;
 pub mod splits;
 pub mod survey;

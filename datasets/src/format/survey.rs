@@ -3,6 +3,7 @@
 
 use super::header::Header;
 use super::lines::Lines;
+use super::quotes::Quotes;
 pub use super::survey_column::SurveyColumn;
 use super::survey_column::{DATE_FORMATS, Look, Notations};
 use super::{open, read_error};
@@ -114,10 +115,13 @@ fn find_delimiter(bytes: &[u8]) -> u8 {
 
 /// The share of numbers in the cells, and the number of cells in a line; `None` where lines differ or have a single cell.
 fn score(bytes: &[u8], delimiter: u8) -> Option<(f64, usize)> {
-    let is_whole = (bytes.len() as u64) < BEGINNING;
+    let mut quotes = Quotes::new(delimiter);
+    quotes.read(bytes);
+    // A record that is cut off, or whose quote is not closed, is the last one.
+    let is_whole = (bytes.len() as u64) < BEGINNING && quotes.open().is_none();
     let records: Vec<ByteRecord> =
-        reader(delimiter).from_reader(bytes).into_byte_records().flatten().take(LINES).collect();
-    let kept = if is_whole || records.len() == LINES { records.len() } else { records.len().saturating_sub(1) };
+        reader(delimiter).from_reader(bytes).into_byte_records().flatten().take(LINES + 1).collect();
+    let kept = if is_whole && records.len() <= LINES { records.len() } else { records.len().saturating_sub(1) };
     let width = records.first()?.len();
     if width < 2 || records[..kept].iter().any(|record| record.len() != width) {
         return None;
@@ -250,5 +254,15 @@ mod tests {
         assert!(message("a,b\n").contains("no data rows"));
         assert!(message("a,a\n1,2\n").contains("two columns are named `a`"));
         assert!(message("a,b\n1,2\n\n3\n").contains("line 4: 1 columns, expected 2"));
+        for mark in [',', ';'] {
+            // Also where the file has more lines than those from which the separator is found.
+            for rows in [2, 300] {
+                let row = format!("1{mark}x{mark}2\n").repeat(rows);
+                let text = format!("a{mark}b{mark}c\n{row}3{mark}\"y{mark}4\n{row}");
+                let found = message(&text);
+                let expected = format!(": line {}, column 2 (b): the quote that opens here is not closed", rows + 2);
+                assert!(found.contains(&expected), "{found}");
+            }
+        }
     }
 }

@@ -235,6 +235,37 @@ fn damaged_tables_are_refused_by_line_and_column() {
 }
 
 #[test]
+fn a_quote_that_is_not_closed_is_refused_with_the_line_where_it_opens() {
+    let rows = "1,u,a\n2,w,b\n".repeat(300);
+    for (text, place) in [
+        (format!("x,y,note\n{rows}3,u,\"3 drops\n{rows}"), "line 602, column 3 (note)"),
+        (format!("x,y,note\n{rows}3,\"u,a\n{rows}"), "line 602, column 2 (y)"),
+        (format!("x,y,note\r\n{rows}3,\"u\nv\",\"a\n{rows}"), "line 603, column 3 (note)"),
+        (format!("x,\"y,note\n{rows}"), "line 1, column 2"),
+        // Nothing follows it.
+        (format!("x,y,note\n{rows}3,u,\""), "line 602, column 3 (note)"),
+    ] {
+        let reading = Reading { ignore: vec!["note".into()], ..Reading::default() };
+        let message = complaint(&text, set!(target = "y".into(), reading = reading));
+        let expected = format!("t.csv: {place}: the quote that opens here is not closed; close it, or leave it out");
+        assert!(message.ends_with(&expected), "{message}");
+        // In new rows as well.
+        let dir = TempDir::new().unwrap();
+        let message = read_features(&file(&dir, &text), 1, None, b',', &["y", "note"]).unwrap_err().to_string();
+        assert!(message.contains("the quote that opens here is not closed"), "{message}");
+    }
+    let note = |text: &str| {
+        let data = read(&format!("x,y\n1,{text}\n2,u\n"), set!(target = "y".into())).unwrap();
+        let Targets::Classes { names, .. } = data.train.targets else { panic!() };
+        names
+    };
+    // A quote that closes, and quotes within a cell.
+    assert_eq!(note("\"3\ndrops\""), ["3\ndrops", "u"]);
+    assert_eq!(note("\"\"\"3\"\" drops\""), ["\"3\" drops", "u"]);
+    assert_eq!(note("3\" tube"), ["3\" tube", "u"]);
+}
+
+#[test]
 fn columns_that_do_not_fit_are_refused() {
     assert!(complaint("a,b\n1,0\n", set!(target = "c".into())).contains("no column `c`: the header has `a`, `b`"));
     assert!(complaint("1,0\n2,1\n", set!(target = "5".into())).contains("no column `5`"));
