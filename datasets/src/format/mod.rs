@@ -10,6 +10,7 @@ mod lines;
 pub mod new_rows;
 mod quotes;
 mod roles;
+mod spelling;
 pub mod splits;
 pub mod survey;
 mod survey_column;

@@ -201,6 +201,15 @@ mod tests {
     }
 
     #[test]
+    fn distinct_cells_are_counted_as_training_counts_them() {
+        let found = survey_of("y,code,t\n0,007,0\n0.0,7,0.0\n1,1E1,x\n1,10,1\n");
+        let distinct = found.columns.iter().map(SurveyColumn::distinct).collect::<Vec<_>>();
+        assert_eq!(distinct, [Some(2), Some(4), Some(4)]);
+        let rows = found.columns[0].values.as_ref().unwrap();
+        assert_eq!(rows.iter().map(|(name, rows)| (name.as_str(), *rows)).collect::<Vec<_>>(), [("0", 2), ("1", 2)]);
+    }
+
+    #[test]
     fn a_column_counts_up_where_each_cell_is_its_line_s_number() {
         let found = survey_of("a,b,c,d,e\n0,1,1,2,0\n1,2,3,3,\n2,3,2,4,2\n");
         assert_eq!(

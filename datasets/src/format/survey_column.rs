@@ -1,6 +1,7 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
+use super::csv::merged;
 use super::table::text;
 use crate::columns::{CellKind, DateFormat, Decimal, Notation, is_missing};
 use std::collections::BTreeMap;
@@ -39,7 +40,8 @@ pub struct SurveyColumn {
     pub other_dates: usize,
     /// The first cell that is neither missing nor a number, with its line.
     pub other: Option<(u64, String)>,
-    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand.
+    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
+    /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
 }
 
@@ -181,6 +183,7 @@ impl Look {
             other_mark,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
+            values: self.column.values.map(merged),
             ..self.column
         }
     }

@@ -130,6 +130,19 @@ fn numeric_labels_are_sorted_as_numbers_and_spellings_are_one() {
 }
 
 #[test]
+fn codes_and_long_ids_of_one_value_in_double_precision_are_not_one() {
+    let ids = ["900000000000003019", "900000000000003029"];
+    for (a, b) in [("10", "1E1"), ("007", "7"), (ids[0], ids[1])] {
+        let rows: String = (0..8).map(|i| format!("{},{i},{}\n", [a, b][i % 2], [b, a][i / 4])).collect();
+        let change = set!(target = "y".into(), client_column = "site".into());
+        let data = read(&format!("site,x,y\n{rows}"), change).unwrap();
+        let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+        assert_eq!((&names[..], data.train.client_names.as_deref().unwrap()), (&[a.into(), b.into()][..], &names[..]));
+        assert_eq!(all_rows(&data).iter().map(|row| row.1).collect::<Vec<_>>(), [1, 1, 1, 1, 0, 0, 0, 0]);
+    }
+}
+
+#[test]
 fn regression_targets_keep_their_scale_and_the_scale_is_that_of_the_training_rows() {
     let text: String = (0..10).map(|i| format!("{i},7,{}\n", 100 * i)).collect();
     let change = set!(task = Task::Regression, normalise = Normalise::Auto, test_fraction = 0.3);
