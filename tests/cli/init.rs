@@ -70,6 +70,41 @@ fn separator_header_and_compression_are_found() {
 }
 
 #[test]
+fn a_header_may_have_numbers_among_its_names() {
+    let place = Place::new();
+    let rows: String = (0..60).map(|i| format!("{}.5,{},{}\n", i % 7, i * 7 % 31, ["ill", "well"][i % 2])).collect();
+    place.write("years.csv", format!("2019,2020,y\n{rows}")).write("named.csv", format!("age,5,y\n{rows}"));
+    for command in ["init years.csv --target y", "init named.csv"] {
+        let printed = place.works(command).stdout;
+        assert!(printed.contains("classification of `y` (2 classes) from 2 columns, 60 rows\n"), "{printed}");
+    }
+    assert_eq!(config(&place, "years.toml")["data"]["header"].as_str(), Some("yes"));
+    place.works(&format!("train named.toml {SHORT}"));
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused_by_every_command() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).works("init pets.csv --target kind");
+    place.works(&format!("train pets.toml {SHORT}"));
+    let text = pets(60);
+    let broken: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| match at {
+            30 => line.replacen(',', ",\"", 1),
+            _ => line.to_owned(),
+        })
+        .collect();
+    place.write("pets.csv", broken.join("\n"));
+    let words = ["pets.csv: line 31, column 2", "the quote that opens here is not closed"];
+    place.refuses("init pets.csv --target kind --out other.toml", &words);
+    place.refuses(&format!("train pets.toml {SHORT} --set name=again"), &words);
+    place.refuses("predict runs/pets --input pets.csv", &words);
+    place.refuses("evaluate runs/pets --input pets.csv", &words);
+}
+
+#[test]
 fn a_column_of_sites_makes_natural_clients() {
     let place = Place::new();
     let (table, sites) = (pets(120), ["Ulm", "Bonn", "Kiel", "Jena"]);

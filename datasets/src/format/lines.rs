@@ -142,6 +142,11 @@ impl Lines {
         names.iter().all(|name| fields.contains(name.as_bytes()))
     }
 
+    /// Whether a key is a name in the first line, and no index of a column; before the header is known.
+    pub fn first_line_names(&self, key: &str) -> bool {
+        !key.is_empty() && place(key, self.width).is_none() && self.first_line_has(&[key.to_owned()])
+    }
+
     /// The column of this name or index. A name takes precedence.
     ///
     /// # Errors
@@ -349,7 +354,7 @@ fn place(key: &str, width: usize) -> Option<usize> {
 }
 
 /// Whether a field of the first line is a mark for a missing value, and no name of a column.
-fn is_mark(field: &str) -> bool {
+pub(super) fn is_mark(field: &str) -> bool {
     const MARKS: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
     MARKS.contains(&field.to_lowercase().as_str())
 }

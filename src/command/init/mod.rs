@@ -23,7 +23,7 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
     output::check(out, *force)?;
-    let found = survey(table).map_err(RunError::from)?;
+    let found = survey(table, target.as_deref()).map_err(RunError::from)?;
     let choice = Choice::of(&found, target.as_deref())
         .map_err(|problem| CliError::Usage(format!("{}: {problem}", table.display())))?;
     let path = table.to_str().ok_or_else(|| {
