@@ -124,6 +124,23 @@ fn a_column_of_sites_makes_natural_clients() {
 }
 
 #[test]
+fn measured_values_are_no_clients_whatever_their_name() {
+    let place = Place::new();
+    let table = |value: &dyn Fn(usize) -> String| -> String {
+        let rows = (0..80).map(|i| format!("{},{},{}\n", value(i), i * 7 % 31, ["no", "yes"][i % 2]));
+        format!("lab,age,died\n{}", rows.collect::<String>())
+    };
+    place.write("fractions.csv", table(&|i| format!("{}.{}", 1 + i % 4, i % 5)));
+    place.write("bounds.csv", table(&|i| if i % 9 == 2 { "<5".into() } else { (5 + i % 8).to_string() }));
+    place.write("names.csv", table(&|i| format!("Lab {}", i % 4)));
+    for (name, client) in [("fractions", None), ("bounds", None), ("names", Some("lab"))] {
+        place.works(&format!("init {name}.csv"));
+        let data = config(&place, &format!("{name}.toml"))["data"].clone();
+        assert_eq!(data.get("client_column").map(|client| client.as_str().unwrap()), client, "{name}");
+    }
+}
+
+#[test]
 fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
     let place = Place::new();
     let rows: String = (0..60).map(|row| format!("{},{},{}.5\n", row % 2, row % 11, row)).collect();

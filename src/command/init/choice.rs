@@ -1,7 +1,7 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
 use super::names;
-use super::uses::{Use, are_all_different};
+use super::uses::{Use, are_all_different, is_measured};
 use crate::datasets::format::csv::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
 
@@ -185,7 +185,8 @@ fn guess(survey: &Survey) -> Option<&SurveyColumn> {
         is_discrete(column) || (column.are_all(column.numbers) && column.distinct() != Some(1))
     };
     let named = columns.iter().filter(can).filter_map(|column| Some((names::target_rank(column)?, column)));
-    let is_other = |column: &&SurveyColumn| names::is_client(column) || Use::of(column, survey) == Use::Id;
+    let names_clients = |column: &SurveyColumn| names::is_client(column) && !is_measured(column);
+    let is_other = |column: &&SurveyColumn| names_clients(column) || Use::of(column, survey) == Use::Id;
     let mostly_there = |column: &&SurveyColumn| 2 * column.present() >= column.cells;
     named
         .min_by_key(|(rank, _)| *rank)
@@ -209,10 +210,10 @@ fn is_discrete(column: &SurveyColumn) -> bool {
         && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < column.present())
 }
 
-/// Whether the cells may be names of clients: two or more, each with two rows on average.
+/// Whether the cells may be names of clients: no measured values, and two or more, each with two rows on average.
 fn may_be_client(column: &SurveyColumn, rows: usize) -> bool {
     let is_name = !column.is_numeric() && column.distinct().is_some_and(|count| count <= MOST_NAMES);
-    let is_candidate = is_name || names::is_client(column);
+    let is_candidate = (is_name || names::is_client(column)) && !is_measured(column);
     is_candidate && column.missing == 0 && column.distinct().is_some_and(|count| count >= 2 && 2 * count <= rows)
 }
 
