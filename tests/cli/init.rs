@@ -215,6 +215,26 @@ fn a_table_with_texts_dates_ids_and_missing_cells_trains_and_predicts_as_it_stan
 }
 
 #[test]
+fn numbers_with_thousands_separators_are_left_out_with_the_reason() {
+    let place = Place::new();
+    let row = |i: usize, cost: &str| format!("{cost};{},5;{}\n", i * 7 % 31, ["no", "yes"][i % 2]);
+    let english: String = (0..60).map(|i| row(i, &format!("{},{:03}.25", 1 + i, i * 37 % 1000))).collect();
+    let german: String = (0..60).map(|i| row(i, &format!("{}.{:03},25", 1 + i, i * 37 % 1000))).collect();
+    for (name, rows) in [("english", english.replace(",5;", ".5;")), ("german", german)] {
+        place.write(&format!("{name}.csv"), format!("cost;age;died\n{rows}"));
+        let printed = place.works(&format!("init {name}.csv")).stdout;
+        assert!(printed.contains("left out: `cost` (thousands separators?); the file says why\n"), "{printed}");
+        let written = place.text(&format!("{name}.toml")).replace("\n# ", " ");
+        let words = "`cost`: its numbers probably have thousands separators, which are not read, such as `1";
+        assert!(written.contains(words), "{written}");
+        assert!(written.contains("#   cost  numbers with thousands separators, 60 distinct, left out\n"), "{written}");
+        let data = &config(&place, &format!("{name}.toml"))["data"];
+        assert_eq!(data["ignore"].as_array().unwrap()[0].as_str(), Some("cost"));
+        assert!(data.get("id").is_none());
+    }
+}
+
+#[test]
 fn a_target_with_missing_cells_and_dates_that_could_be_two_things_are_pointed_out() {
     let place = Place::new();
     let row = |i: usize| {

@@ -302,6 +302,14 @@ mod tests {
     }
 
     #[test]
+    fn numbers_with_marks_of_thousands_are_counted() {
+        let found = survey_of("c,p\n\"4,512.33\",1.5\n950.10,2\n\"1,234,567\",3\n\"1,234\",4\nNA,5\n");
+        let c = &found.columns[0];
+        assert_eq!((c.thousands, c.numbers, c.other_mark, found.columns[1].thousands), (2, 1, 1, 0));
+        assert_eq!(survey_of("c;x\n4.512,33;0,5\n950,10;1,5\n").columns[0].thousands, 1);
+    }
+
+    #[test]
     fn dates_have_the_format_that_reads_the_most_columns() {
         let formats = |text: &str| {
             let found = survey_of(text);

@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::cells;
 use super::choice::{Choice, key_of, shown};
-use super::uses::Use;
+use super::uses::{Use, has_thousands};
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
 use crate::experiment::config::schema;
@@ -225,6 +225,7 @@ fn described_as(column: &SurveyColumn) -> String {
         () if column.are_all(column.booleans) => "yes or no",
         () if column.are_all(column.dates) || column.are_all(column.other_dates) => "dates",
         () if column.are_all(column.numbers + column.other_mark) => "numbers with two decimal marks",
+        () if has_thousands(column) => "numbers with thousands separators",
         () if column.numbers == 0 => "text",
         () => "numbers and other cells",
     };

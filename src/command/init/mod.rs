@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::output;
 use crate::cli::{CliError, Init, print_text};
-use crate::datasets::survey;
+use crate::datasets::{SurveyColumn, survey};
 use crate::error::RunError;
 use crate::shell;
 use choice::Choice;
@@ -42,7 +42,11 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
 /// What the command prints when it has written a file.
 fn said(out: &Path, choice: &Choice<'_>) -> String {
     let out = out.display();
-    let names: Vec<String> = choice.left_out().into_iter().map(|(column, _)| choice::shown(column)).collect();
+    let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
+        true => format!("{} (thousands separators?)", choice::shown(column)),
+        false => choice::shown(column),
+    };
+    let names: Vec<String> = choice.left_out().into_iter().map(name).collect();
     let left_out = match names.is_empty() {
         true => String::new(),
         false => format!("left out: {}; the file says why\n", names.join(", ")),

@@ -69,7 +69,7 @@ pub fn are_all_different(column: &SurveyColumn) -> bool {
 /// Whether cells are measured values: fractions, or a bound such as `<0.5`.
 pub fn is_measured(column: &SurveyColumn) -> bool {
     let mut values = column.values.iter().flat_map(|values| values.keys());
-    !column.whole || column.other_mark > 0 || values.any(|value| is_bound(value))
+    !column.whole || column.other_mark > 0 || column.thousands > 0 || values.any(|value| is_bound(value))
 }
 
 fn is_bound(cell: &str) -> bool {
@@ -77,9 +77,17 @@ fn is_bound(cell: &str) -> bool {
     number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit() || ".,-".contains(first)))
 }
 
+/// Whether the cells are numbers, some of which have marks between the thousands.
+pub fn has_thousands(column: &SurveyColumn) -> bool {
+    column.thousands > 0 && column.are_all(column.numbers + column.other_mark + column.thousands)
+}
+
 /// What becomes of a column of texts, or of texts and numbers.
 fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     let (present, distinct) = (column.present(), column.distinct());
+    if has_thousands(column) {
+        return Use::Nothing("its numbers probably have thousands separators, which are not read".into());
+    }
     if column.other_mark > 0 && column.are_all(column.numbers + column.other_mark) {
         return Use::Nothing("its numbers have another decimal mark than most".into());
     }
