@@ -157,6 +157,20 @@ fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
     );
 }
 
+#[test]
+fn an_outcome_with_a_single_value_is_pointed_out() {
+    let place = Place::new();
+    let rows: String = (0..60).map(|i| format!("{},{},no\n", ["Ulm", "Bonn"][i % 2], i * 7 % 31)).collect();
+    place.write("all.csv", format!("town,age,died\n{rows}")).write("none.csv", format!("town,died,note\n{rows}"));
+    let words = "`died` is named like an outcome, but its only value is `no`; `town` is predicted instead";
+    let printed = place.works("init all.csv").stdout;
+    assert!(printed.contains(&format!("\nnote: {words}\n")), "{printed}");
+    assert!(place.text("all.toml").replace("\n# ", " ").contains(&format!("{words}.")), "{}", place.text("all.toml"));
+    // The user names the target, or a column of such a name has two values.
+    assert!(!place.works("init all.csv --target town --force").stdout.contains("note:"));
+    assert!(!place.works("init none.csv").stdout.contains("note:"));
+}
+
 /// A table of a clinic; every fifth dose and every seventh ward is missing.
 fn clinic(rows: usize) -> String {
     let row = |i: usize| {

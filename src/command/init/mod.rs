@@ -51,6 +51,7 @@ fn said(out: &Path, choice: &Choice<'_>) -> String {
         true => String::new(),
         false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
+    let constant: String = choice.about_constant_outcomes().iter().map(|about| format!("note: {about}\n")).collect();
     let train = shell::line(&["fedstein", "train", &out.to_string()]);
-    format!("{out}: {}\n{left_out}{train}\n", choice.summary())
+    format!("{out}: {}\n{constant}{left_out}{train}\n", choice.summary())
 }
