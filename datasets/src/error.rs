@@ -184,6 +184,19 @@ pub enum DataError {
         /// The expected number of fields.
         expected: usize,
     },
+    /// A quote that the file does not close: the rest of the file would be one field.
+    #[error(
+        "{}: line {line}, column {column}: the quote that opens here is not closed; close it, or leave it out",
+        .path.display()
+    )]
+    Quote {
+        /// The text file.
+        path: PathBuf,
+        /// 1-based line.
+        line: u64,
+        /// 1-based column, with its name if it has one.
+        column: String,
+    },
     /// A field whose content does not fit its column.
     #[error("{}: line {line}, column {column}: `{value}` is not {expected}", .path.display())]
     Field {

@@ -70,6 +70,41 @@ fn separator_header_and_compression_are_found() {
 }
 
 #[test]
+fn a_header_may_have_numbers_among_its_names() {
+    let place = Place::new();
+    let rows: String = (0..60).map(|i| format!("{}.5,{},{}\n", i % 7, i * 7 % 31, ["ill", "well"][i % 2])).collect();
+    place.write("years.csv", format!("2019,2020,y\n{rows}")).write("named.csv", format!("age,5,y\n{rows}"));
+    for command in ["init years.csv --target y", "init named.csv"] {
+        let printed = place.works(command).stdout;
+        assert!(printed.contains("classification of `y` (2 classes) from 2 columns, 60 rows\n"), "{printed}");
+    }
+    assert_eq!(config(&place, "years.toml")["data"]["header"].as_str(), Some("yes"));
+    place.works(&format!("train named.toml {SHORT}"));
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused_by_every_command() {
+    let place = Place::new();
+    place.write("pets.csv", pets(60)).works("init pets.csv --target kind");
+    place.works(&format!("train pets.toml {SHORT}"));
+    let text = pets(60);
+    let broken: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| match at {
+            30 => line.replacen(',', ",\"", 1),
+            _ => line.to_owned(),
+        })
+        .collect();
+    place.write("pets.csv", broken.join("\n"));
+    let words = ["pets.csv: line 31, column 2", "the quote that opens here is not closed"];
+    place.refuses("init pets.csv --target kind --out other.toml", &words);
+    place.refuses(&format!("train pets.toml {SHORT} --set name=again"), &words);
+    place.refuses("predict runs/pets --input pets.csv", &words);
+    place.refuses("evaluate runs/pets --input pets.csv", &words);
+}
+
+#[test]
 fn a_column_of_sites_makes_natural_clients() {
     let place = Place::new();
     let (table, sites) = (pets(120), ["Ulm", "Bonn", "Kiel", "Jena"]);
@@ -89,6 +124,23 @@ fn a_column_of_sites_makes_natural_clients() {
 }
 
 #[test]
+fn measured_values_are_no_clients_whatever_their_name() {
+    let place = Place::new();
+    let table = |value: &dyn Fn(usize) -> String| -> String {
+        let rows = (0..80).map(|i| format!("{},{},{}\n", value(i), i * 7 % 31, ["no", "yes"][i % 2]));
+        format!("lab,age,died\n{}", rows.collect::<String>())
+    };
+    place.write("fractions.csv", table(&|i| format!("{}.{}", 1 + i % 4, i % 5)));
+    place.write("bounds.csv", table(&|i| if i % 9 == 2 { "<5".into() } else { (5 + i % 8).to_string() }));
+    place.write("names.csv", table(&|i| format!("Lab {}", i % 4)));
+    for (name, client) in [("fractions", None), ("bounds", None), ("names", Some("lab"))] {
+        place.works(&format!("init {name}.csv"));
+        let data = config(&place, &format!("{name}.toml"))["data"].clone();
+        assert_eq!(data.get("client_column").map(|client| client.as_str().unwrap()), client, "{name}");
+    }
+}
+
+#[test]
 fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
     let place = Place::new();
     let rows: String = (0..60).map(|row| format!("{},{},{}.5\n", row % 2, row % 11, row)).collect();
@@ -103,6 +155,20 @@ fn the_target_is_found_by_its_name_else_it_is_the_last_column() {
         "{}",
         place.text("other.toml")
     );
+}
+
+#[test]
+fn an_outcome_with_a_single_value_is_pointed_out() {
+    let place = Place::new();
+    let rows: String = (0..60).map(|i| format!("{},{},no\n", ["Ulm", "Bonn"][i % 2], i * 7 % 31)).collect();
+    place.write("all.csv", format!("town,age,died\n{rows}")).write("none.csv", format!("town,died,note\n{rows}"));
+    let words = "`died` is named like an outcome, but its only value is `no`; `town` is predicted instead";
+    let printed = place.works("init all.csv").stdout;
+    assert!(printed.contains(&format!("\nnote: {words}\n")), "{printed}");
+    assert!(place.text("all.toml").replace("\n# ", " ").contains(&format!("{words}.")), "{}", place.text("all.toml"));
+    // The user names the target, or a column of such a name has two values.
+    assert!(!place.works("init all.csv --target town --force").stdout.contains("note:"));
+    assert!(!place.works("init none.csv").stdout.contains("note:"));
 }
 
 /// A table of a clinic; every fifth dose and every seventh ward is missing.
@@ -160,6 +226,26 @@ fn a_table_with_texts_dates_ids_and_missing_cells_trains_and_predicts_as_it_stan
     let predicted = place.works("predict runs/clinic --input clinic.csv").stdout;
     assert!(predicted.starts_with("patient,prediction,confidence,p_0,p_1\nP-000,"), "{predicted}");
     assert_eq!(predicted.lines().count(), 81);
+}
+
+#[test]
+fn numbers_with_thousands_separators_are_left_out_with_the_reason() {
+    let place = Place::new();
+    let row = |i: usize, cost: &str| format!("{cost};{},5;{}\n", i * 7 % 31, ["no", "yes"][i % 2]);
+    let english: String = (0..60).map(|i| row(i, &format!("{},{:03}.25", 1 + i, i * 37 % 1000))).collect();
+    let german: String = (0..60).map(|i| row(i, &format!("{}.{:03},25", 1 + i, i * 37 % 1000))).collect();
+    for (name, rows) in [("english", english.replace(",5;", ".5;")), ("german", german)] {
+        place.write(&format!("{name}.csv"), format!("cost;age;died\n{rows}"));
+        let printed = place.works(&format!("init {name}.csv")).stdout;
+        assert!(printed.contains("left out: `cost` (thousands separators?); the file says why\n"), "{printed}");
+        let written = place.text(&format!("{name}.toml")).replace("\n# ", " ");
+        let words = "`cost`: its numbers probably have thousands separators, which are not read, such as `1";
+        assert!(written.contains(words), "{written}");
+        assert!(written.contains("#   cost  numbers with thousands separators, 60 distinct, left out\n"), "{written}");
+        let data = &config(&place, &format!("{name}.toml"))["data"];
+        assert_eq!(data["ignore"].as_array().unwrap()[0].as_str(), Some("cost"));
+        assert!(data.get("id").is_none());
+    }
 }
 
 #[test]

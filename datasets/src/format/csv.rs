@@ -5,10 +5,13 @@
 use super::header::Header;
 use super::lines::Lines;
 use super::roles::{Role, by_content, roles};
+use super::spelling::spelt;
 use crate::DataError;
 use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingTarget, Notation, Purpose, Reading, is_missing};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -108,20 +111,22 @@ impl Names {
     }
 
     /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
-    /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling), as text otherwise.
+    /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling; `1E1` and `10`, or `007`
+    /// and `7`, are two), as text otherwise.
     pub fn sorted(&self) -> (Vec<String>, Vec<usize>) {
         let numbers = numbers(&self.texts);
+        let are_numbers = numbers.is_some();
+        let spelt: Vec<Cow<str>> = self.texts.iter().map(|text| one_spelling(text, are_numbers)).collect();
         let mut order: Vec<usize> = (0..self.texts.len()).collect();
-        match &numbers {
-            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
-            None => order.sort_by(|&a, &b| self.texts[a].cmp(&self.texts[b])),
-        }
+        order.sort_by(|&a, &b| {
+            let by_number = numbers.as_ref().map(|numbers| numbers[a].total_cmp(&numbers[b]));
+            by_number.unwrap_or(Ordering::Equal).then_with(|| spelt[a].cmp(&spelt[b]))
+        });
         let mut names: Vec<String> = Vec::new();
         let mut place = vec![0; order.len()];
         let mut previous: Option<usize> = None;
         for id in order {
-            let same = previous.is_some_and(|p| numbers.as_ref().is_some_and(|n| n[p] == n[id]));
-            if !same {
+            if previous.is_none_or(|previous| spelt[previous] != spelt[id]) {
                 names.push(self.texts[id].clone());
             }
             place[id] = names.len() - 1;
@@ -131,9 +136,29 @@ impl Names {
     }
 }
 
-/// The texts as numbers, if all of them are finite numbers.
+/// The texts as numbers, if all of them are finite numbers. The sum is the same for both zeros.
 fn numbers(texts: &[String]) -> Option<Vec<f64>> {
-    texts.iter().map(|text| text.parse().ok().filter(|value: &f64| value.is_finite())).collect()
+    let number = |text: &String| text.parse().ok().map(|value: f64| value + 0.0).filter(|value| value.is_finite());
+    texts.iter().map(number).collect()
+}
+
+/// One text for all spellings of a name in a list, which may consist of numbers.
+fn one_spelling(name: &str, are_numbers: bool) -> Cow<'_, str> {
+    if are_numbers { spelt(name) } else { Cow::Borrowed(name) }
+}
+
+/// Distinct cells with their numbers of rows, where the spellings that [`Names::sorted`] takes for one are one.
+pub(super) fn merged(counts: BTreeMap<String, usize>) -> BTreeMap<String, usize> {
+    let mut names = Names::default();
+    counts.keys().for_each(|name| {
+        names.id(name);
+    });
+    let (texts, place) = names.sorted();
+    let mut merged = BTreeMap::new();
+    for (rows, place) in counts.into_values().zip(place) {
+        *merged.entry(texts[place].clone()).or_default() += rows;
+    }
+    merged
 }
 
 /// The place of a name in a list that [`Names::sorted`] made. Like there, `1.0` has the place of `1` if the list
@@ -148,22 +173,14 @@ impl Places {
     /// The places in a list.
     pub fn of(list: &[String]) -> Self {
         let are_numbers = numbers(list).is_some();
-        let spelt = |name: &String| spelt(name, are_numbers);
-        let of = list.iter().zip(0..).filter_map(|(name, place)| Some((spelt(name)?, place))).collect();
+        let spelt = |name: &String| one_spelling(name, are_numbers).into_owned();
+        let of = list.iter().zip(0..).map(|(name, place)| (spelt(name), place)).collect();
         Self { are_numbers, of }
     }
 
     /// The place of a name; `None` where it is not in the list.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.of.get(&spelt(name, self.are_numbers)?).copied()
-    }
-}
-
-/// One text for all spellings of a number. The sum is the same for both zeros.
-fn spelt(name: &str, is_number: bool) -> Option<String> {
-    match is_number {
-        true => name.parse().ok().map(|number: f64| (number + 0.0).to_string()),
-        false => Some(name.to_owned()),
+        self.of.get(&*one_spelling(name, self.are_numbers)).copied()
     }
 }
 
@@ -391,6 +408,7 @@ mod tests {
         for (all, own) in [
             (&["10", "2", "1.0", "-0"][..], &["1", "0", "2.00", "10"][..]),
             (&["oak", "1", "alder"], &["alder", "1", "oak"]),
+            (&["7", "1E1", "10", "007", "1.0"], &["10.0", "1", "007", "1E1", "7.0"]),
         ] {
             let mut union = Names::default();
             let ids: Vec<usize> = all.iter().chain(own).map(|name| union.id(name)).collect();
@@ -401,5 +419,24 @@ mod tests {
         assert_eq!(places(&list(&["1", "1.0"]), &list(&["1", "oak"])), Err("1.0"));
         assert_eq!(places(&list(&["2", "oak"]), &list(&["1", "2"])), Err("oak"));
         assert_eq!(places(&list(&["1"]), &[]), Err("1"));
+        for (name, other) in [("1E1", "10"), ("007", "7"), ("900000000000003019", "900000000000003029")] {
+            assert_eq!(places(&list(&[name]), &list(&[other])), Err(name));
+        }
+    }
+
+    #[test]
+    fn numbers_are_sorted_as_numbers_and_their_plain_spellings_are_one() {
+        let sorted = |all: &[&str]| {
+            let mut names = Names::default();
+            all.iter().for_each(|name| {
+                names.id(name);
+            });
+            names.sorted()
+        };
+        assert_eq!(sorted(&["10", "2", "2.0", "-0", "0"]), (list(&["-0", "2", "10"]), vec![2, 1, 1, 0, 0]));
+        let codes = ["10", "2", "1E1", "002", "9"];
+        assert_eq!(sorted(&codes), (list(&["002", "2", "9", "10", "1E1"]), vec![3, 1, 4, 0, 2]));
+        let ids = ["900000000000003029", "900000000000003019", "17"];
+        assert_eq!(sorted(&ids), (list(&["17", "900000000000003019", "900000000000003029"]), vec![2, 1, 0]));
     }
 }

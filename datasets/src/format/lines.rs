@@ -2,6 +2,7 @@
 //! line and column.
 
 use super::header::Header;
+use super::quotes::{Opening, Quotes};
 use super::table::text;
 use super::{columnar, open, read_error};
 use crate::DataError;
@@ -22,6 +23,7 @@ pub(super) struct Lines {
     has_header: bool,
     reader: csv::Reader<Counted>,
     newlines: Rc<RefCell<Newlines>>,
+    quotes: Rc<RefCell<Quotes>>,
     record: ByteRecord,
     /// 1-based line of `record`.
     line: u64,
@@ -45,19 +47,20 @@ impl Lines {
     /// The file cannot be read, or is empty.
     pub fn open(path: &Path, delimiter: u8) -> Result<Self, DataError> {
         let source = open(path)?;
+        let delimiter = if source.has_header { columnar::DELIMITER } else { delimiter };
         let newlines = Rc::new(RefCell::new(Newlines::default()));
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .trim(Trim::All)
-            .delimiter(if source.has_header { columnar::DELIMITER } else { delimiter })
-            .from_reader(Counted { inner: source.reader, newlines: Rc::clone(&newlines) });
+        let quotes = Rc::new(RefCell::new(Quotes::new(delimiter)));
+        let reader =
+            ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).delimiter(delimiter).from_reader(
+                Counted { inner: source.reader, newlines: Rc::clone(&newlines), quotes: Rc::clone(&quotes) },
+            );
         let mut lines = Lines {
             path: path.to_path_buf(),
             gzipped: source.gzipped,
             has_header: source.has_header,
             reader,
             newlines,
+            quotes,
             record: ByteRecord::new(),
             line: 0,
             waiting: false,
@@ -82,11 +85,25 @@ impl Lines {
             csv::ErrorKind::Io(error) => read_error(&self.path, self.gzipped, error),
             other => DataError::Columns { path: self.path.clone(), problem: format!("not a table: {other:?}") },
         })?;
+        if let Some(opening) = self.open_quote() {
+            return Err(self.not_closed(opening));
+        }
         // The line of the csv crate is that of the end of the last record; empty lines in between are missing from it.
         let ends = self.reader.position().byte();
         self.line = self.newlines.borrow_mut().line(ends);
         self.line -= self.record.iter().flatten().filter(|&&b| b == b'\n').count() as u64;
         Ok(more)
+    }
+
+    /// The quote that is open at the end of the file, once that is reached.
+    fn open_quote(&self) -> Option<Opening> {
+        self.newlines.borrow().at_end.then(|| self.quotes.borrow().open()).flatten()
+    }
+
+    fn not_closed(&self, Opening { line, column }: Opening) -> DataError {
+        let has_name = self.names.as_ref().is_some_and(|names| column < names.len());
+        let column = if has_name { self.place(column) } else { (column + 1).to_string() };
+        DataError::Quote { path: self.path.clone(), line, column }
     }
 
     /// Decides whether there is a header, given the columns that are not features of numbers.
@@ -123,6 +140,11 @@ impl Lines {
     pub fn first_line_has(&self, names: &[String]) -> bool {
         let fields: HashSet<&[u8]> = self.record.iter().collect();
         names.iter().all(|name| fields.contains(name.as_bytes()))
+    }
+
+    /// Whether a key is a name in the first line, and no index of a column; before the header is known.
+    pub fn first_line_names(&self, key: &str) -> bool {
+        !key.is_empty() && place(key, self.width).is_none() && self.first_line_has(&[key.to_owned()])
     }
 
     /// The column of this name or index. A name takes precedence.
@@ -332,7 +354,7 @@ fn place(key: &str, width: usize) -> Option<usize> {
 }
 
 /// Whether a field of the first line is a mark for a missing value, and no name of a column.
-fn is_mark(field: &str) -> bool {
+pub(super) fn is_mark(field: &str) -> bool {
     const MARKS: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
     MARKS.contains(&field.to_lowercase().as_str())
 }
@@ -354,6 +376,8 @@ struct Newlines {
     passed: u64,
     /// Whether the last byte was a carriage return, which ends a line where no newline follows.
     is_open: bool,
+    /// Whether all bytes have been read.
+    at_end: bool,
 }
 
 impl Newlines {
@@ -367,16 +391,19 @@ impl Newlines {
     }
 }
 
-/// A reader that records the line ends in the bytes that it reads.
+/// A reader that records the line ends and the quotes in the bytes that it reads.
 struct Counted {
     inner: Box<dyn Read>,
     newlines: Rc<RefCell<Newlines>>,
+    quotes: Rc<RefCell<Quotes>>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
+        self.quotes.borrow_mut().read(&buffer[..count]);
         let mut newlines = self.newlines.borrow_mut();
+        newlines.at_end = count == 0;
         let start = newlines.read;
         for (at, &byte) in (start..).zip(&buffer[..count]) {
             if newlines.is_open && byte != b'\n' {

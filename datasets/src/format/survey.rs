@@ -2,12 +2,13 @@
 //! header, how its numbers and dates are written, and for each column what its cells are.
 
 use super::header::Header;
-use super::lines::Lines;
+use super::lines::{Lines, is_mark};
+use super::quotes::Quotes;
 pub use super::survey_column::SurveyColumn;
 use super::survey_column::{DATE_FORMATS, Look, Notations};
 use super::{open, read_error};
 use crate::DataError;
-use crate::columns::{DateFormat, Decimal, Notation};
+use crate::columns::{DateFormat, Decimal, Notation, is_missing};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use std::collections::HashSet;
 use std::io::Read;
@@ -41,15 +42,20 @@ pub struct Survey {
 
 /// Looks at a table, which may be gzipped; the memory does not grow with its number of lines.
 ///
+/// # Arguments
+/// - `target`: the column to predict, where the user names it; a first line with this name is a header.
+///
 /// # Errors
 /// The file cannot be read or has no data row, a line has another number of cells than the first one, or two columns have
 /// one name.
-pub fn survey(path: &Path) -> Result<Survey, DataError> {
+pub fn survey(path: &Path, target: Option<&str>) -> Result<Survey, DataError> {
     let delimiter = find_delimiter(&beginning(path)?);
     let mut lines = Lines::open(path, delimiter)?;
     let notations = Notations::new();
     // A first line of numbers with commas is none either.
-    let is_header = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation));
+    let is_header = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation))
+        || target.is_some_and(|target| lines.first_line_names(target))
+        || heads_numbers(path, delimiter, &notations)?;
     lines.header(if is_header { Header::Yes } else { Header::No }, &[], &Notation::default());
     let names = lines.names.clone();
     check_names(path, names.as_deref().unwrap_or_default())?;
@@ -69,6 +75,45 @@ pub fn survey(path: &Path) -> Result<Survey, DataError> {
     let columns = columns.into_iter().map(|column| column.finish(decimal, formats.first().copied())).collect();
     let date_formats = formats.into_iter().map(|format| DateFormat::new(DATE_FORMATS[format])).collect();
     Ok(Survey { delimiter, header: names.is_some(), rows, decimal, date_formats, columns })
+}
+
+/// Whether the first line has names although it has numbers too: its cells are all different, it has the only text of a
+/// column of numbers, and none of its texts is there again in its column.
+fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bool, DataError> {
+    let mut lines = Lines::open(path, delimiter)?;
+    lines.header(Header::No, &[], &Notation::default());
+    if !lines.next()? {
+        return Ok(false);
+    }
+    let first = lines.cells().0.clone();
+    let mut seen = HashSet::new();
+    if !first.iter().all(|cell| seen.insert(cell)) {
+        return Ok(false);
+    }
+    let texts: Vec<usize> = (0..first.len()).filter(|column| is_name(&first[*column], notations)).collect();
+    let (mut heads, mut numbers) = (texts.clone(), vec![0; first.len()]);
+    while !heads.is_empty() && lines.next()? {
+        let cells = lines.cells().0;
+        if texts.iter().any(|&column| cells[column] == first[column]) {
+            return Ok(false);
+        }
+        heads.retain(|&column| is_missing(&cells[column]) || is_number(&cells[column], notations));
+        heads.iter().for_each(|&column| numbers[column] += usize::from(!is_missing(&cells[column])));
+    }
+    Ok(heads.iter().any(|&column| numbers[column] > 0))
+}
+
+/// Whether a cell is a number with either decimal mark.
+fn is_number(cell: &[u8], notations: &Notations) -> bool {
+    let read = |cell| notations.both().iter().any(|notation| notation.number(cell).is_some());
+    std::str::from_utf8(cell).is_ok_and(read)
+}
+
+/// Whether a cell may be the name of a column of numbers, and is no value such as `<LOD` or `12 mg`.
+fn is_name(cell: &[u8], notations: &Notations) -> bool {
+    let text = String::from_utf8_lossy(cell);
+    let is_value = text.starts_with(|first: char| first.is_ascii_digit() || "<>".contains(first));
+    text.contains(char::is_alphabetic) && !is_value && !is_mark(&text) && !is_number(cell, notations)
 }
 
 /// The mark that more cells have.
@@ -114,10 +159,13 @@ fn find_delimiter(bytes: &[u8]) -> u8 {
 
 /// The share of numbers in the cells, and the number of cells in a line; `None` where lines differ or have a single cell.
 fn score(bytes: &[u8], delimiter: u8) -> Option<(f64, usize)> {
-    let is_whole = (bytes.len() as u64) < BEGINNING;
+    let mut quotes = Quotes::new(delimiter);
+    quotes.read(bytes);
+    // A record that is cut off, or whose quote is not closed, is the last one.
+    let is_whole = (bytes.len() as u64) < BEGINNING && quotes.open().is_none();
     let records: Vec<ByteRecord> =
-        reader(delimiter).from_reader(bytes).into_byte_records().flatten().take(LINES).collect();
-    let kept = if is_whole || records.len() == LINES { records.len() } else { records.len().saturating_sub(1) };
+        reader(delimiter).from_reader(bytes).into_byte_records().flatten().take(LINES + 1).collect();
+    let kept = if is_whole && records.len() <= LINES { records.len() } else { records.len().saturating_sub(1) };
     let width = records.first()?.len();
     if width < 2 || records[..kept].iter().any(|record| record.len() != width) {
         return None;
@@ -151,7 +199,7 @@ mod tests {
     fn survey_of(text: &str) -> Survey {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        survey(file.path()).unwrap_or_else(|error| panic!("{error}"))
+        survey(file.path(), None).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -186,6 +234,35 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_with_a_number_is_a_header_where_a_name_stands_above_numbers() {
+        for (text, header) in [
+            ("age,5,died\n1,2,yes\n3,4,no\n", true),
+            ("age,5,died\nNA,2,yes\n\"1,5\",4,no\n", true),
+            // Nothing says that the texts are of another kind than those below.
+            ("2019,2020,y\n1,2,a\n3,4,b\n", false),
+            // A value of measured ones that is no number, in the first row.
+            ("<LOD,2,3\n1,2,0\n3,4,1\n", false),
+            ("12 mg,2,3\n1,2,0\n3,4,1\n", false),
+            ("none,2,3\n1,2,0\n3,4,1\n", false),
+            ("neg,2,yes\n1,2,yes\n3,4,no\n", false),
+            ("neg,2,2\n1,2,0\n3,4,1\n", false),
+            ("x,2,3\nNA,2,0\n,4,1\n", false),
+        ] {
+            assert_eq!(survey_of(text).header, header, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_first_line_with_the_target_s_name_is_a_header() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "2019,2020,y\n1,2,a\n3,4,b\n").unwrap();
+        let header = |target: &str| survey(file.path(), Some(target)).unwrap().header;
+        assert!(header("y") && header("2019"));
+        // An index, which is no name, and a name that is not there.
+        assert!(!header("2") && !header("-1") && !header("z") && !header(""));
+    }
+
+    #[test]
     fn cells_are_counted_by_what_they_are() {
         let found = survey_of("n,w,t,m,b\n1.5,1,a,3,yes\n2e3,2,b,,NO\n-1,3,a,NA,1\n");
         let [n, w, t, m, b] = &found.columns[..] else { panic!("{found:?}") };
@@ -194,6 +271,15 @@ mod tests {
         assert_eq!((m.numbers, m.missing, m.other.clone(), m.distinct()), (1, 2, None, Some(1)));
         assert!(m.are_all(m.numbers) && b.are_all(b.booleans) && !t.are_all(t.booleans));
         assert_eq!(t.values.as_ref().unwrap()["a"], 2);
+    }
+
+    #[test]
+    fn distinct_cells_are_counted_as_training_counts_them() {
+        let found = survey_of("y,code,t\n0,007,0\n0.0,7,0.0\n1,1E1,x\n1,10,1\n");
+        let distinct = found.columns.iter().map(SurveyColumn::distinct).collect::<Vec<_>>();
+        assert_eq!(distinct, [Some(2), Some(4), Some(4)]);
+        let rows = found.columns[0].values.as_ref().unwrap();
+        assert_eq!(rows.iter().map(|(name, rows)| (name.as_str(), *rows)).collect::<Vec<_>>(), [("0", 2), ("1", 2)]);
     }
 
     #[test]
@@ -213,6 +299,14 @@ mod tests {
         assert!(c.is_numeric() && !c.whole && w.is_numeric() && w.whole);
         assert_eq!((p.numbers, p.other_mark, p.other.clone()), (2, 1, Some((2, "1.5".into()))));
         assert_eq!(survey_of("x;y\n1,5;2.5\n3;4\n").decimal, Decimal::Point);
+    }
+
+    #[test]
+    fn numbers_with_marks_of_thousands_are_counted() {
+        let found = survey_of("c,p\n\"4,512.33\",1.5\n950.10,2\n\"1,234,567\",3\n\"1,234\",4\nNA,5\n");
+        let c = &found.columns[0];
+        assert_eq!((c.thousands, c.numbers, c.other_mark, found.columns[1].thousands), (2, 1, 1, 0));
+        assert_eq!(survey_of("c;x\n4.512,33;0,5\n950,10;1,5\n").columns[0].thousands, 1);
     }
 
     #[test]
@@ -244,11 +338,21 @@ mod tests {
         let message = |text: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), text).unwrap();
-            survey(file.path()).unwrap_err().to_string()
+            survey(file.path(), None).unwrap_err().to_string()
         };
         assert!(message("").contains("no data rows"));
         assert!(message("a,b\n").contains("no data rows"));
         assert!(message("a,a\n1,2\n").contains("two columns are named `a`"));
         assert!(message("a,b\n1,2\n\n3\n").contains("line 4: 1 columns, expected 2"));
+        for mark in [',', ';'] {
+            // Also where the file has more lines than those from which the separator is found.
+            for rows in [2, 300] {
+                let row = format!("1{mark}x{mark}2\n").repeat(rows);
+                let text = format!("a{mark}b{mark}c\n{row}3{mark}\"y{mark}4\n{row}");
+                let found = message(&text);
+                let expected = format!(": line {}, column 2 (b): the quote that opens here is not closed", rows + 2);
+                assert!(found.contains(&expected), "{found}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
+use super::csv::merged;
 use super::table::text;
 use crate::columns::{CellKind, DateFormat, Decimal, Notation, is_missing};
 use std::collections::BTreeMap;
@@ -31,6 +32,9 @@ pub struct SurveyColumn {
     pub counts_up: bool,
     /// The number of cells that are numbers with the other decimal mark alone.
     pub other_mark: usize,
+    /// The number of cells that are numbers with marks between the thousands, such as `4,512.33`, and with neither decimal
+    /// mark alone.
+    pub thousands: usize,
     /// The number of cells that are words for yes and no, or 1 and 0.
     pub booleans: usize,
     /// The number of cells that are dates in the table's format.
@@ -39,7 +43,8 @@ pub struct SurveyColumn {
     pub other_dates: usize,
     /// The first cell that is neither missing nor a number, with its line.
     pub other: Option<(u64, String)>,
-    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand.
+    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
+    /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
 }
 
@@ -144,6 +149,7 @@ impl Look {
         let (point, comma) = (self.point.add(cell, point, line), self.comma.add(cell, comma, line));
         self.alone[0] += usize::from(point && !comma);
         self.alone[1] += usize::from(comma && !point);
+        column.thousands += usize::from(!point && !comma && has_thousands(&string));
         column.booleans += usize::from(notations.point.value(CellKind::Boolean, &string).is_some());
         for (count, format) in self.dates.iter_mut().zip(&notations.dates) {
             *count += usize::from(format.days(&string).is_some());
@@ -181,7 +187,38 @@ impl Look {
             other_mark,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
+            values: self.column.values.map(merged),
             ..self.column
+        }
+    }
+}
+
+/// Whether a cell is a number with the same mark between all its thousands: `4,512.33`, `-4.512,33`, `1 234 567`.
+fn has_thousands(cell: &str) -> bool {
+    const MARKS: [char; 7] = [',', '.', ' ', '\'', '’', '\u{a0}', '\u{202f}'];
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = cell.strip_prefix(['-', '+']).unwrap_or(cell);
+    MARKS.iter().any(|&mark| {
+        let (whole, fraction) = number.split_once(|c| c != mark && (c == ',' || c == '.')).unwrap_or((number, "0"));
+        let Some((first, others)) = whole.split_once(mark) else { return false };
+        let is_first = are_digits(first) && first.len() <= 3 && !first.starts_with('0');
+        is_first && others.split(mark).all(|group| are_digits(group) && group.len() == 3) && are_digits(fraction)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_have_the_same_mark_between_groups_of_three_digits() {
+        for cell in ["4,512.33", "4.512,33", "1,234,567", "-12'345.5", "1 234", "1\u{202f}234,5", "+1.234.567,0"] {
+            assert!(has_thousands(cell), "{cell}");
+        }
+        for cell in
+            ["4512.33", "45,12.33", "4,5123", "0,123.4", "1,234.", ",234", "1,234 567", "1,234,56", "", "1.2.2024"]
+        {
+            assert!(!has_thousands(cell), "{cell}");
         }
     }
 }

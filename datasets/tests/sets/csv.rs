@@ -130,6 +130,19 @@ fn numeric_labels_are_sorted_as_numbers_and_spellings_are_one() {
 }
 
 #[test]
+fn codes_and_long_ids_of_one_value_in_double_precision_are_not_one() {
+    let ids = ["900000000000003019", "900000000000003029"];
+    for (a, b) in [("10", "1E1"), ("007", "7"), (ids[0], ids[1])] {
+        let rows: String = (0..8).map(|i| format!("{},{i},{}\n", [a, b][i % 2], [b, a][i / 4])).collect();
+        let change = set!(target = "y".into(), client_column = "site".into());
+        let data = read(&format!("site,x,y\n{rows}"), change).unwrap();
+        let Targets::Classes { names, .. } = &data.train.targets else { panic!() };
+        assert_eq!((&names[..], data.train.client_names.as_deref().unwrap()), (&[a.into(), b.into()][..], &names[..]));
+        assert_eq!(all_rows(&data).iter().map(|row| row.1).collect::<Vec<_>>(), [1, 1, 1, 1, 0, 0, 0, 0]);
+    }
+}
+
+#[test]
 fn regression_targets_keep_their_scale_and_the_scale_is_that_of_the_training_rows() {
     let text: String = (0..10).map(|i| format!("{i},7,{}\n", 100 * i)).collect();
     let change = set!(task = Task::Regression, normalise = Normalise::Auto, test_fraction = 0.3);
@@ -232,6 +245,37 @@ fn damaged_tables_are_refused_by_line_and_column() {
     assert!(large.contains("line 2, column 3: `-1e200` is not a number below 3.4e38"), "{large}");
     assert!(complaint("1,2,0.5\n3,4,\n", set!(task = Task::Regression)).contains("`` is not a finite number"));
     assert!(complaint("1,2,0\n3,4,high\n", change).contains("line 2, column 3: `high` is not a finite number"));
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused_with_the_line_where_it_opens() {
+    let rows = "1,u,a\n2,w,b\n".repeat(300);
+    for (text, place) in [
+        (format!("x,y,note\n{rows}3,u,\"3 drops\n{rows}"), "line 602, column 3 (note)"),
+        (format!("x,y,note\n{rows}3,\"u,a\n{rows}"), "line 602, column 2 (y)"),
+        (format!("x,y,note\r\n{rows}3,\"u\nv\",\"a\n{rows}"), "line 603, column 3 (note)"),
+        (format!("x,\"y,note\n{rows}"), "line 1, column 2"),
+        // Nothing follows it.
+        (format!("x,y,note\n{rows}3,u,\""), "line 602, column 3 (note)"),
+    ] {
+        let reading = Reading { ignore: vec!["note".into()], ..Reading::default() };
+        let message = complaint(&text, set!(target = "y".into(), reading = reading));
+        let expected = format!("t.csv: {place}: the quote that opens here is not closed; close it, or leave it out");
+        assert!(message.ends_with(&expected), "{message}");
+        // In new rows as well.
+        let dir = TempDir::new().unwrap();
+        let message = read_features(&file(&dir, &text), 1, None, b',', &["y", "note"]).unwrap_err().to_string();
+        assert!(message.contains("the quote that opens here is not closed"), "{message}");
+    }
+    let note = |text: &str| {
+        let data = read(&format!("x,y\n1,{text}\n2,u\n"), set!(target = "y".into())).unwrap();
+        let Targets::Classes { names, .. } = data.train.targets else { panic!() };
+        names
+    };
+    // A quote that closes, and quotes within a cell.
+    assert_eq!(note("\"3\ndrops\""), ["3\ndrops", "u"]);
+    assert_eq!(note("\"\"\"3\"\" drops\""), ["\"3\" drops", "u"]);
+    assert_eq!(note("3\" tube"), ["3\" tube", "u"]);
 }
 
 #[test]

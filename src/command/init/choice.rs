@@ -1,7 +1,8 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
+use super::config::one_line;
 use super::names;
-use super::uses::{Use, are_all_different};
+use super::uses::{Use, are_all_different, is_measured};
 use crate::datasets::format::csv::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
 
@@ -23,6 +24,9 @@ pub struct Choice<'a> {
     pub target: &'a SurveyColumn,
     /// How its name is written in the config.
     pub target_key: String,
+    /// Columns with a single value whose names say more than the target's that they are to be predicted. Empty where the
+    /// user names the target.
+    pub constant_outcomes: Vec<&'a SurveyColumn>,
     /// Other columns that could be predicted.
     pub other_targets: Vec<&'a SurveyColumn>,
     /// What the target is.
@@ -47,11 +51,11 @@ impl<'a> Choice<'a> {
         if columns.len() < 2 {
             return Err("the table has a single column; it takes one to predict and one to predict it from".into());
         }
-        let (target, target_key) = match target {
-            Some(key) => (find(columns, key)?, key.to_owned()),
+        let (target, target_key, constant_outcomes) = match target {
+            Some(key) => (find(columns, key)?, key.to_owned(), Vec::new()),
             None => {
                 let target = guess(survey).ok_or("no column has two values, so there is nothing to predict")?;
-                (target, key_of(target, columns.len()))
+                (target, key_of(target, columns.len()), constant_outcomes(columns, target))
             }
         };
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
@@ -69,6 +73,7 @@ impl<'a> Choice<'a> {
         Ok(Self {
             target,
             target_key,
+            constant_outcomes,
             other_targets: other_targets(&uses),
             task: task_of(target),
             client,
@@ -117,6 +122,17 @@ impl<'a> Choice<'a> {
             [first, second] => Some((second.clone(), first.clone())),
             _ => None,
         }
+    }
+
+    /// A sentence for each of the constant outcomes.
+    pub fn about_constant_outcomes(&self) -> Vec<String> {
+        let value = |column: &SurveyColumn| column.values.as_ref().and_then(|values| values.keys().next().cloned());
+        let about = |column: &&SurveyColumn| {
+            let value = one_line(&value(column).unwrap_or_default());
+            let (column, target) = (shown(column), shown(self.target));
+            format!("{column} is named like an outcome, but its only value is `{value}`; {target} is predicted instead")
+        };
+        self.constant_outcomes.iter().map(about).collect()
     }
 
     /// The choice in a sentence.
@@ -185,7 +201,8 @@ fn guess(survey: &Survey) -> Option<&SurveyColumn> {
         is_discrete(column) || (column.are_all(column.numbers) && column.distinct() != Some(1))
     };
     let named = columns.iter().filter(can).filter_map(|column| Some((names::target_rank(column)?, column)));
-    let is_other = |column: &&SurveyColumn| names::is_client(column) || Use::of(column, survey) == Use::Id;
+    let names_clients = |column: &SurveyColumn| names::is_client(column) && !is_measured(column);
+    let is_other = |column: &&SurveyColumn| names_clients(column) || Use::of(column, survey) == Use::Id;
     let mostly_there = |column: &&SurveyColumn| 2 * column.present() >= column.cells;
     named
         .min_by_key(|(rank, _)| *rank)
@@ -193,6 +210,13 @@ fn guess(survey: &Survey) -> Option<&SurveyColumn> {
         .or_else(|| columns.last().filter(|column| can(column) && mostly_there(column) && !is_other(column)))
         .or_else(|| columns.iter().find(|column| is_discrete(column) && column.missing == 0 && !is_other(column)))
         .or_else(|| columns.iter().find(can))
+}
+
+/// The columns with a single value whose names say more than that of the target that they are to be predicted.
+fn constant_outcomes<'a>(columns: &'a [SurveyColumn], target: &SurveyColumn) -> Vec<&'a SurveyColumn> {
+    let rank = names::target_rank(target).unwrap_or(usize::MAX);
+    let says_more = |column: &&SurveyColumn| names::target_rank(column).is_some_and(|own| own < rank);
+    columns.iter().filter(|column| column.distinct() == Some(1)).filter(says_more).collect()
 }
 
 /// The columns that could be predicted as well.
@@ -209,10 +233,10 @@ fn is_discrete(column: &SurveyColumn) -> bool {
         && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < column.present())
 }
 
-/// Whether the cells may be names of clients: two or more, each with two rows on average.
+/// Whether the cells may be names of clients: no measured values, and two or more, each with two rows on average.
 fn may_be_client(column: &SurveyColumn, rows: usize) -> bool {
     let is_name = !column.is_numeric() && column.distinct().is_some_and(|count| count <= MOST_NAMES);
-    let is_candidate = is_name || names::is_client(column);
+    let is_candidate = (is_name || names::is_client(column)) && !is_measured(column);
     is_candidate && column.missing == 0 && column.distinct().is_some_and(|count| count >= 2 && 2 * count <= rows)
 }
 

@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::cells;
 use super::choice::{Choice, key_of, shown};
-use super::uses::Use;
+use super::uses::{Use, has_thousands};
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
 use crate::experiment::config::schema;
@@ -83,7 +83,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
         ),
         data("kind", text("csv"), String::new()),
         data("path", text(path), String::new()),
-        data("target", text(&choice.target_key), others("could be predicted as well", &choice.other_targets)),
+        data("target", text(&choice.target_key), about_other_targets(choice)),
         data("task", text(task(choice.task)), about_target(choice)),
     ];
     if let Some((positive, other)) = choice.positive() {
@@ -153,6 +153,13 @@ const fn task(task: Task) -> &'static str {
 
 fn delimiter(delimiter: u8) -> String {
     if delimiter == b'\t' { "tab".into() } else { char::from(delimiter).to_string() }
+}
+
+/// The other columns that could be predicted, or could if they had two values.
+fn about_other_targets(choice: &Choice<'_>) -> String {
+    let constant = choice.about_constant_outcomes().into_iter().map(|about| about + ".");
+    let others = Some(others("could be predicted as well", &choice.other_targets)).filter(|others| !others.is_empty());
+    constant.chain(others).collect::<Vec<_>>().join(" ")
 }
 
 fn about_target(choice: &Choice<'_>) -> String {
@@ -225,6 +232,7 @@ fn described_as(column: &SurveyColumn) -> String {
         () if column.are_all(column.booleans) => "yes or no",
         () if column.are_all(column.dates) || column.are_all(column.other_dates) => "dates",
         () if column.are_all(column.numbers + column.other_mark) => "numbers with two decimal marks",
+        () if has_thousands(column) => "numbers with thousands separators",
         () if column.numbers == 0 => "text",
         () => "numbers and other cells",
     };

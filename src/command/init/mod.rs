@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::output;
 use crate::cli::{CliError, Init, print_text};
-use crate::datasets::survey;
+use crate::datasets::{SurveyColumn, survey};
 use crate::error::RunError;
 use crate::shell;
 use choice::Choice;
@@ -23,7 +23,7 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
     output::check(out, *force)?;
-    let found = survey(table).map_err(RunError::from)?;
+    let found = survey(table, target.as_deref()).map_err(RunError::from)?;
     let choice = Choice::of(&found, target.as_deref())
         .map_err(|problem| CliError::Usage(format!("{}: {problem}", table.display())))?;
     let path = table.to_str().ok_or_else(|| {
@@ -42,11 +42,16 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
 /// What the command prints when it has written a file.
 fn said(out: &Path, choice: &Choice<'_>) -> String {
     let out = out.display();
-    let names: Vec<String> = choice.left_out().into_iter().map(|(column, _)| choice::shown(column)).collect();
+    let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
+        true => format!("{} (thousands separators?)", choice::shown(column)),
+        false => choice::shown(column),
+    };
+    let names: Vec<String> = choice.left_out().into_iter().map(name).collect();
     let left_out = match names.is_empty() {
         true => String::new(),
         false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
+    let constant: String = choice.about_constant_outcomes().iter().map(|about| format!("note: {about}\n")).collect();
     let train = shell::line(&["fedstein", "train", &out.to_string()]);
-    format!("{out}: {}\n{left_out}{train}\n", choice.summary())
+    format!("{out}: {}\n{constant}{left_out}{train}\n", choice.summary())
 }

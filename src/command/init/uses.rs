@@ -66,9 +66,28 @@ pub fn are_all_different(column: &SurveyColumn) -> bool {
     column.cells > 2 && column.distinct().is_none_or(|count| count == column.cells)
 }
 
+/// Whether cells are measured values: fractions, or a bound such as `<0.5`.
+pub fn is_measured(column: &SurveyColumn) -> bool {
+    let mut values = column.values.iter().flat_map(|values| values.keys());
+    !column.whole || column.other_mark > 0 || column.thousands > 0 || values.any(|value| is_bound(value))
+}
+
+fn is_bound(cell: &str) -> bool {
+    let number = cell.strip_prefix(['<', '>', '≤', '≥']).map(|rest| rest.trim_start_matches('=').trim_start());
+    number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit() || ".,-".contains(first)))
+}
+
+/// Whether the cells are numbers, some of which have marks between the thousands.
+pub fn has_thousands(column: &SurveyColumn) -> bool {
+    column.thousands > 0 && column.are_all(column.numbers + column.other_mark + column.thousands)
+}
+
 /// What becomes of a column of texts, or of texts and numbers.
 fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     let (present, distinct) = (column.present(), column.distinct());
+    if has_thousands(column) {
+        return Use::Nothing("its numbers probably have thousands separators, which are not read".into());
+    }
     if column.other_mark > 0 && column.are_all(column.numbers + column.other_mark) {
         return Use::Nothing("its numbers have another decimal mark than most".into());
     }
