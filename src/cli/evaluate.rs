@@ -1,5 +1,4 @@
 //! `fedstein evaluate`.
-#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, where `<name>` is not HTML.
 
 use std::path::PathBuf;
 

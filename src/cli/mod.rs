@@ -2,6 +2,7 @@
 //!
 //! Each command has a file here with its options, whose doc comments are the text of `--help`; what it does is in the file of
 //! that name in [`command`](crate::command).
+#![allow(rustdoc::invalid_html_tags)] // The doc comments are the texts of `--help`, where `<name>` is not HTML.
 
 mod bench;
 mod data;
