@@ -207,7 +207,7 @@ def events(out: Path) -> list[tuple[int, int, str]]:
 
 
 def trained(out: Path) -> list[str]:
-    """The clients that were selected in each round."""
+    """The client whose reply counted in each round."""
     return [line.split(",")[1] for line in (out / "rounds.csv").read_text().splitlines()[1:]]
 
 
