@@ -147,8 +147,10 @@ impl TrainArgs {
         }
         let file = resume.as_ref().map(|run| run.join(run_dir::CONFIG)).or(config);
         let overrides = Overrides { set, seed, backend };
-        let (config, resolved) =
-            load(file.as_deref(), &overrides).map_err(|error| of_sites(error, file.as_deref(), &overrides, &sites))?;
+        let (config, resolved) = match sites.is_empty() {
+            true => load(file.as_deref(), &overrides)?,
+            false => load_for_sites(file.as_deref(), overrides)?,
+        };
         if let (Some(_), Some(clients)) = (&resume, config.partition()?.scheme.clients())
             && ![0, clients].contains(&sites.len())
         {
@@ -169,18 +171,11 @@ impl TrainArgs {
     }
 }
 
-/// The error of a config with sites: where it is one that is not for sites, that is what the user should read, and not that
-/// the number of clients does not fit it.
-fn of_sites(error: ConfigError, file: Option<&Path>, overrides: &Overrides, sites: &[PathBuf]) -> ConfigError {
-    if sites.is_empty() {
-        return error;
-    }
-    let set = overrides.set.iter().filter(|set| !set.starts_with(CLIENTS)).cloned().collect();
-    match load(file, &Overrides { set, ..overrides.clone() }) {
-        Ok((config, _)) if config.data_kind() != SITES => ConfigError::Conflict(format!(
-            "with --sites the rows are at the sites: `data.kind` must be \"{SITES}\", not \"{}\"",
-            config.data_kind()
-        )),
-        _ => error,
-    }
+/// The experiment of a federation of sites. A config of other data may not take the number of clients: it is loaded without,
+/// and the run says what it needs.
+fn load_for_sites(file: Option<&Path>, mut overrides: Overrides) -> Result<(Config, Resolved), ConfigError> {
+    load(file, &overrides).or_else(|error| {
+        overrides.set.retain(|set| !set.starts_with(CLIENTS));
+        load(file, &overrides).ok().filter(|(config, _)| config.data_kind() != SITES).ok_or(error)
+    })
 }

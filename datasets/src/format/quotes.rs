@@ -47,7 +47,25 @@ impl Quotes {
 
     /// Reads on.
     pub fn read(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.read_byte(byte));
+        let is_within = matches!(self.state, State::Quoted | State::Quote) || self.after_return;
+        if self.read < MARK.len() || is_within || bytes.contains(&b'"') || bytes.contains(&b'\r') {
+            bytes.iter().for_each(|&byte| self.read_byte(byte));
+        } else {
+            self.read_plain(bytes);
+        }
+    }
+
+    /// Reads bytes without a quote or a carriage return, outside of quotes: most of a large table.
+    fn read_plain(&mut self, bytes: &[u8]) {
+        let Some(&last) = bytes.last() else { return };
+        let count = |byte: u8, bytes: &[u8]| bytes.iter().filter(|&&other| other == byte).count();
+        let mut line = bytes;
+        if let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') {
+            self.at = Opening { line: self.at.line + count(b'\n', bytes) as u64, column: 0 };
+            line = &bytes[end + 1..];
+        }
+        self.at.column += count(self.delimiter, line);
+        self.state = if last == b'\n' || last == self.delimiter { State::Start } else { State::Plain };
     }
 
     /// The quote that is open after the bytes so far.
@@ -119,6 +137,16 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn pieces_are_read_as_the_whole(pieces in proptest::collection::vec("[a, \n]{0,5}|[a,\" \r\n]{0,5}", 1..6)) {
+            let mut quotes = Quotes::new(b',');
+            pieces.iter().for_each(|piece| quotes.read(piece.as_bytes()));
+            let mut whole = Quotes::new(b',');
+            pieces.concat().bytes().for_each(|byte| whole.read_byte(byte));
+            proptest::prop_assert_eq!((quotes.open(), quotes.at), (whole.open(), whole.at));
+            proptest::prop_assert!(quotes.state == whole.state);
+        }
+
         #[test]
         fn a_quote_is_open_where_the_csv_crate_takes_a_further_line_into_its_cell(text in "\u{feff}?[a,\" \r\n]{0,12}") {
             let further = format!("{text}\nz");

@@ -109,7 +109,7 @@ fn is_number(cell: &[u8], notations: &Notations) -> bool {
     std::str::from_utf8(cell).is_ok_and(read)
 }
 
-/// Whether a cell may be the name of a column of numbers, and is no value such as `<LOD` or `12 mg`.
+/// Whether a cell may be the name of a column of numbers, and is not a value such as `<LOD` or `12 mg`.
 fn is_name(cell: &[u8], notations: &Notations) -> bool {
     let text = String::from_utf8_lossy(cell);
     let is_value = text.starts_with(|first: char| first.is_ascii_digit() || "<>".contains(first));
@@ -240,7 +240,7 @@ mod tests {
             ("age,5,died\nNA,2,yes\n\"1,5\",4,no\n", true),
             // Nothing says that the texts are of another kind than those below.
             ("2019,2020,y\n1,2,a\n3,4,b\n", false),
-            // A value of measured ones that is no number, in the first row.
+            // A measured value that is not a number, in the first row.
             ("<LOD,2,3\n1,2,0\n3,4,1\n", false),
             ("12 mg,2,3\n1,2,0\n3,4,1\n", false),
             ("none,2,3\n1,2,0\n3,4,1\n", false),
@@ -258,7 +258,7 @@ mod tests {
         std::fs::write(file.path(), "2019,2020,y\n1,2,a\n3,4,b\n").unwrap();
         let header = |target: &str| survey(file.path(), Some(target)).unwrap().header;
         assert!(header("y") && header("2019"));
-        // An index, which is no name, and a name that is not there.
+        // An index, which is not a name, and a name that is not there.
         assert!(!header("2") && !header("-1") && !header("z") && !header(""));
     }
 

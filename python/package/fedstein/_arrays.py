@@ -57,7 +57,7 @@ def as_floats(values: Any, what: str) -> FloatArray:
 
 
 def refuse_dates(array: NDArray[Any], what: str) -> None:
-    """Check that the values are no dates or spans of time, whose numbers depend on their unit.
+    """Check that the values are not dates or spans of time, whose numbers depend on their unit.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDA
     try:
         unknown = [value for value in distinct if value not in place]
     except TypeError as error:
-        raise DataError(f"{what}: a value is no name: {error}") from error
+        raise DataError(f"{what}: a value cannot be a name: {error}") from error
     if unknown:
         known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
         raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
@@ -217,7 +217,7 @@ def as_whole(value: Any, what: str) -> int:
     Raises
     ------
     DataError
-        It is none.
+        It is not one.
     """
     try:
         return operator.index(value)
@@ -231,7 +231,7 @@ def as_names(values: Any, what: str) -> list[Any]:
     Raises
     ------
     DataError
-        It is no sequence.
+        It is not a sequence.
     """
     if not isinstance(values, (str, bytes)):
         try:
@@ -247,7 +247,7 @@ def as_text(value: Any, what: str) -> str:
     Raises
     ------
     DataError
-        It is none.
+        It is not one.
     """
     if not isinstance(value, str):
         raise DataError(f"{what}: {value!r} must be a text")

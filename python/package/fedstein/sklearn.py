@@ -87,7 +87,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ConfigError
-            They are no dict, or one of them is that of a parameter.
+            They are not a dict, or one of them is that of a parameter.
         """
         config = {} if self.config is None else self.config
         if not isinstance(config, Mapping):
