@@ -66,6 +66,7 @@ mod overall;
 pub mod record;
 mod report;
 mod run;
+mod skill;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -91,5 +92,6 @@ pub use svg::{
     AxisSpec, ContourFigure, FigureLine, FigurePoint, IntervalFigure, IntervalGroup, IntervalRow, LineFigure, Plane,
     Stroke, curves_svg, partition_svg,
 };
+pub use text::decimals;
 pub use verdict::CalibrationVerdict;
 pub use write::{Rendered, ReportFiles, overall, overall_of_groups, render, verdict, write};

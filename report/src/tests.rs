@@ -148,21 +148,55 @@ fn the_headline_alone_and_the_report_in_memory_are_those_of_the_files() {
 #[test]
 fn the_verdict_begins_with_a_model_that_is_no_better_than_the_most_frequent_class() {
     let forty_of_sixty: [usize; 60] = std::array::from_fn(|row| usize::from(row >= 40));
-    let text = |probabilities: Vec<f64>| {
+    let verdict = |probabilities: Vec<f64>| {
         let predictions = ClassPredictions::new(forty_of_sixty.to_vec(), 2, probabilities).unwrap();
-        verdict(&report(&predictions, None)).unwrap().text.replace('\u{a0}', " ")
+        let of = verdict(&report(&predictions, None)).unwrap();
+        (of.text.replace('\u{a0}', " "), of.warning.map(|warning| warning.replace('\u{a0}', " ")))
     };
-    let begins = |sure: [f64; 2], words: &str| {
-        let text = text(sure.repeat(60));
-        assert!(text.starts_with(words), "{text}");
+    let warns = |sure: [f64; 2], words: &str| {
+        let (text, warning) = verdict(sure.repeat(60));
+        assert_eq!(warning.as_deref(), Some(words));
+        assert!(text.starts_with(&format!("{words} On average")), "{text}");
     };
     let than = "often right than always naming the most frequent class:";
-    begins([0.9, 0.1], &format!("The model is no more {than} 66.7 % against 66.7 %. On average"));
-    begins([0.1, 0.9], &format!("The model is less {than} 33.3 % against 66.7 %. On average"));
+    // The entropy of (1/3, 2/3) is 0.63651 nats.
+    let nll = "Its NLL is no lower than that of predicting the frequencies of the classes for every row:";
+    warns([0.6, 0.4], &format!("The model is no more {than} 66.7 % against 66.7 %. {nll} 0.6460 against 0.6365."));
+    warns([0.1, 0.9], &format!("The model is less {than} 33.3 % against 66.7 %. {nll} 1.5702 against 0.6365."));
     // Always right.
-    let right = (0..60).flat_map(|row| if row < 40 { [0.9, 0.1] } else { [0.1, 0.9] }).collect();
-    let text = text(right);
+    let right =
+        |sure: f64| (0..60).flat_map(|row| if row < 40 { [sure, 1.0 - sure] } else { [1.0 - sure, sure] }).collect();
+    let (text, warning) = verdict(right(0.9));
+    assert_eq!(warning, None);
     assert!(text.starts_with("On average") && text.contains("the model is 33.3 points more often right"), "{text}");
+    // Always right, and hardly sure of it.
+    let (text, warning) = verdict(right(0.52));
+    assert_eq!(warning.unwrap(), format!("{nll} 0.6539 against 0.6365."));
+    assert!(text.contains("the model is 33.3 points more often right"), "{text}");
+}
+
+#[test]
+fn a_regression_that_is_no_better_than_the_normal_distribution_of_the_targets_is_told_so() {
+    // Mean 3 and variance 2.
+    let targets = vec![1.0, 2.0, 3.0, 4.0, 5.0];
+    let warning = |mean: Vec<f64>, precision: f64| {
+        let predictions = RegressionPredictions::new(1, mean, vec![precision; 5], targets.clone()).unwrap();
+        let report = Report::new("r", Content::Regression { predictions: &predictions });
+        let of = verdict(&report).unwrap();
+        assert!(of.text.starts_with(of.warning.as_deref().unwrap_or("The central 90 % intervals")), "{}", of.text);
+        of.warning
+    };
+    assert_eq!(warning(vec![1.5, 2.0, 3.0, 4.0, 4.5], 4.0), None);
+    let rmse = "The RMSE is no lower than that of predicting the mean of the targets for every row:";
+    let nll = "The NLL is no lower than that of a normal distribution with the mean and the standard deviation of the targets for \
+               every row:";
+    // Half of ln(2π · 2) + 1; the constant mean with the variance 1/4.
+    assert_eq!(
+        warning(vec![3.0; 5], 4.0).unwrap(),
+        format!("{rmse} 1.4142 against 1.4142. {nll} 4.2258 against 1.7655.")
+    );
+    // Better means, too sure of them.
+    assert_eq!(warning(vec![2.0, 2.0, 3.0, 4.0, 4.0], 100.0).unwrap(), format!("{nll} 18.616 against 1.7655."));
 }
 
 #[test]

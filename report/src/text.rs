@@ -41,6 +41,18 @@ pub(super) fn number(value: f64) -> String {
     minus(value, format!("{size:.digits$}"))
 }
 
+/// A score with so many decimals, or in scientific notation where these would show nothing of it, as of targets in tiny or
+/// huge units.
+pub fn decimals(value: f64, digits: usize) -> String {
+    let size = value.abs();
+    if size == 0.0 || (0.1f64.powi(i32::try_from(digits).unwrap_or(i32::MAX))..1e7).contains(&size) || !size.is_finite()
+    {
+        format!("{value:.digits$}")
+    } else {
+        format!("{value:.3e}")
+    }
+}
+
 /// `+1.2` or `−1.2` points of a hundred.
 pub(super) fn points(share: f64) -> String {
     let size = format!("{:.1}", 100.0 * share.abs());
@@ -95,6 +107,11 @@ mod tests {
         assert_eq!(thousands(116_202), "116,202");
         assert_eq!([999, 1_234, 9_999, 999_999].map(compact), ["999", "1.2k", "10k", "1.0M"]);
         assert_eq!([0.0, 0.123_456, -12.345_67, 1e-7].map(number), ["0.0000", "0.1235", "\u{2212}12.346", "1.000e-7"]);
+        assert_eq!(
+            [0.0, 0.97251, -3.0, 2e-4, 3e6].map(|value| decimals(value, 4)),
+            ["0.0000", "0.9725", "-3.0000", "0.0002", "3000000.0000"]
+        );
+        assert_eq!([3.21e-5, -4.5e7, f64::NAN].map(|value| decimals(value, 4)), ["3.210e-5", "-4.500e7", "NaN"]);
         assert_eq!([0.0123, -0.0123, -0.0001].map(points), ["+1.2", "\u{2212}1.2", "0.0"]);
         assert_eq!(escape("<a href='x'>&\u{1}"), "&lt;a href=&#39;x&#39;&gt;&amp;\u{fffd}");
     }

@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 
-use crate::metrics::{Bin, Calibration, CoverageRow, Interval, NoSkill, share_interval};
+use crate::metrics::{Bin, Calibration, CoverageRow, Interval, share_interval};
+use crate::skill::Skill;
 use crate::text::{percent, points, rows};
 
 /// The smallest gap that is reported: half a point.
@@ -18,18 +19,21 @@ pub struct CalibrationVerdict {
     pub kind: &'static str,
     /// One short line.
     pub headline: String,
-    /// The explanation, a few sentences.
+    /// The explanation, a few sentences; they begin with the warning.
     pub text: String,
+    /// In what the model is no better than one prediction for all rows; `None` where it is better, or where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl CalibrationVerdict {
-    /// The verdict on the mean gap, which counts only if its interval excludes 0, with the accuracy beside that of a
-    /// prediction without skill, where it is known. `interval` is that of a bootstrap; where every row is right, or every
-    /// row wrong, resampled rows are so too and say little, and the interval is that of the accuracy instead.
+    /// The verdict on the mean gap, which counts only if its interval excludes 0. `interval` is that of a bootstrap; where
+    /// every row is right, or every row wrong, resampled rows are so too and say little, and the interval is that of the
+    /// accuracy instead. `skill` compares the accuracy of the rows with a prediction without skill, where that is known.
     pub(super) fn of_classes(
         calibration: &Calibration,
         interval: Option<Interval>,
-        no_skill: Option<&NoSkill>,
+        skill: impl FnOnce(f64) -> Skill,
     ) -> Self {
         let filled = || calibration.bins().iter().filter(|bin| bin.n > 0);
         let mean = |value: fn(&Bin) -> Option<f64>| {
@@ -58,11 +62,8 @@ impl CalibrationVerdict {
             "too few rows" => "Too few rows to tell".to_owned(),
             _ => "No systematic over- or under-confidence".to_owned(),
         };
-        let skill = no_skill.map(|no_skill| skill(accuracy, no_skill));
-        let mut text = match &skill {
-            Some(Skill::No(sentence)) => format!("{sentence} "),
-            _ => String::new(),
-        };
+        let Skill { warning, better } = skill(accuracy);
+        let mut text = beginning(warning.as_deref());
         text += &format!(
             "On average the model is {} sure and {} right on {}.",
             percent(confidence),
@@ -73,7 +74,7 @@ impl CalibrationVerdict {
             text +=
                 &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
         }
-        if let Some(Skill::Some(sentence)) = skill {
+        if let Some(sentence) = better {
             text += &format!(" {sentence}");
         }
         if let Some(bin) = calibration.heaviest().filter(|bin| bin.gap.is_some_and(|g| g.abs() >= NOTABLE)) {
@@ -86,18 +87,20 @@ impl CalibrationVerdict {
             rows(too_sure),
             rows(too_modest)
         );
-        Self { kind, headline, text }
+        Self { kind, headline, text, warning }
     }
 
     /// No verdict, where the interval of the gap is not known.
     pub(super) fn unknown() -> Self {
-        Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new() }
+        Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new(), warning: None }
     }
 
-    /// The verdict on the 90 % intervals. A difference counts only beyond two standard errors of the coverage.
-    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize) -> Self {
+    /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage.
+    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize, skill: Skill) -> Self {
+        let Skill { warning, .. } = skill;
+        let mut text = beginning(warning.as_deref());
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
-            return Self { kind: "calibrated on average", headline: "No intervals".into(), text: String::new() };
+            return Self { kind: "calibrated on average", headline: "No intervals".into(), text, warning };
         };
         let miss = row.coverage - row.level;
         let noise = 2.0 * (row.level * (1.0 - row.level) / n as f64).sqrt();
@@ -107,7 +110,7 @@ impl CalibrationVerdict {
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
         };
-        let text = format!(
+        text += &format!(
             "The central {:.0} % intervals contain {} of the {} targets, {} points from what they promise (chance alone moves this \
              by up to {:.1}).",
             100.0 * row.level,
@@ -116,34 +119,13 @@ impl CalibrationVerdict {
             points(miss),
             100.0 * noise
         );
-        Self { kind, headline: headline.to_owned(), text }
+        Self { kind, headline: headline.to_owned(), text, warning }
     }
 }
 
-/// The accuracy beside that of always naming the most frequent class, in a sentence.
-enum Skill {
-    /// It is not better.
-    No(String),
-    /// It is better.
-    Some(String),
-}
-
-fn skill(accuracy: f64, no_skill: &NoSkill) -> Skill {
-    let (difference, constant) = (accuracy - no_skill.accuracy, percent(no_skill.accuracy));
-    let worse = |word: &str| {
-        Skill::No(format!(
-            "The model is {word} often right than always naming the most frequent class: {} against {constant}.",
-            percent(accuracy)
-        ))
-    };
-    match difference {
-        _ if difference.abs() < NOTABLE => worse("no more"),
-        _ if difference < 0.0 => worse("less"),
-        _ => Skill::Some(format!(
-            "Always naming the most frequent class would be right on {constant}; the model is {:.1} points more often right.",
-            100.0 * difference
-        )),
-    }
+/// The warning with a space behind it.
+fn beginning(warning: Option<&str>) -> String {
+    warning.map_or_else(String::new, |warning| format!("{warning} "))
 }
 
 fn range_sentence(bin: &Bin) -> String {

@@ -40,6 +40,8 @@ pub struct ReportFiles {
     pub confusion_table: Option<PathBuf>,
     /// Everything, for people.
     pub html: PathBuf,
+    /// In what the model is no better than one prediction for all rows ([`CalibrationVerdict::warning`]).
+    pub warning: Option<String>,
 }
 
 /// The headline of an analysis in one paragraph, without writing a file.
@@ -47,10 +49,7 @@ pub struct ReportFiles {
 /// # Errors
 /// A number of bins outside the accepted range.
 pub fn verdict(report: &Report<'_>) -> Result<CalibrationVerdict, ReportError> {
-    Ok(match Analysis::new(report)? {
-        Analysis::Classification(analysis) => analysis.verdict,
-        Analysis::Regression(analysis) => analysis.verdict,
-    })
+    Ok(Analysis::new(report)?.into_verdict())
 }
 
 /// The headline numbers, without bootstrap intervals, temperature scaling or a file: a small part of the time of a report.
@@ -98,6 +97,8 @@ pub struct Rendered {
     pub confusion_table: Option<String>,
     /// `report.html`: everything, for people.
     pub html: String,
+    /// In what the model is no better than one prediction for all rows ([`CalibrationVerdict::warning`]).
+    pub warning: Option<String>,
 }
 
 /// Computes the report, without writing a file.
@@ -155,6 +156,7 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
         confusion: matrix.map(|picture| picture.standalone()),
         confusion_table: confused.map(|of| csv::confusion_csv(&of.matrix)),
         html: page,
+        warning: analysis.into_verdict().warning,
     })
 }
 
@@ -196,6 +198,7 @@ impl Rendered {
             confusion: put_some("confusion.svg", &self.confusion)?,
             confusion_table: put_some("confusion.csv", &self.confusion_table)?,
             html: put("report.html", &self.html)?,
+            warning: self.warning.clone(),
         })
     }
 }

@@ -19,7 +19,7 @@ use crate::experiment::finished::Finished;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, Overrides, run_dir};
-use crate::report::quoted;
+use crate::report::{decimals, quoted};
 
 /// The name of a report for programs.
 const JSON: &str = "report.json";
@@ -66,9 +66,9 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
 
     about.notes.iter().for_each(|note| print_note(note));
     let directory = NewDirectory::create(&out)?;
-    evaluated.write(&run, &config, about, directory.staging())?;
+    let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
     directory.keep(CONTENTS)?;
-    print_text(&text(&evaluated, &typed, &out)?)
+    print_text(&text((&evaluated, warning), &typed, &out)?)
 }
 
 /// The column of the targets.
@@ -232,10 +232,15 @@ impl OnBackend for Job<'_> {
 }
 
 /// The headline, what temperature and sets do, the groups and the place of the report.
-fn text(evaluated: &Evaluated, Evaluate { input, own, .. }: &Evaluate, out: &Path) -> Result<String, CliError> {
+fn text(
+    (evaluated, warning): (&Evaluated, Option<String>),
+    Evaluate { input, own, .. }: &Evaluate,
+    out: &Path,
+) -> Result<String, CliError> {
     let evaluation = &evaluated.evaluation;
     let by = own.client.as_ref().map(|client| format!(", predictor of client {client}")).unwrap_or_default();
     let mut text = headline::table(evaluation, &format!("rows of {}{by}: {}", input.display(), evaluation.rows));
+    warning.iter().for_each(|warning| text += &format!("\n{warning}\n"));
     if let Some(results) = &evaluated.calibration {
         results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));
     }
@@ -253,7 +258,7 @@ fn groups(report: &Path) -> Result<String, CliError> {
     let Some(groups) = json["groups"].as_array() else { return Ok(String::new()) };
     let line = |group: &serde_json::Value| {
         let (name, verdict) = (group["name"].as_str().unwrap_or_default(), &group["verdict"]["headline"]);
-        let nll = group["overall"]["nll"].as_f64().map_or_else(String::new, |nll| format!("{nll:.4}"));
+        let nll = group["overall"]["nll"].as_f64().map_or_else(String::new, |nll| decimals(nll, 4));
         let (name, rows) = (quoted(name), group["overall"]["n"].as_u64().unwrap_or_default());
         format!("  {name:<24}{rows:>8}{nll:>10}   {}\n", verdict.as_str().unwrap_or_default())
     };

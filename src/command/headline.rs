@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use crate::metrics::{Evaluation, Metric, View};
+use crate::report::decimals;
 
 /// The metrics, one per line, under a line that says of which rows they are.
 pub(super) fn table(evaluation: &Evaluation, rows: &str) -> String {
@@ -11,7 +12,7 @@ pub(super) fn table(evaluation: &Evaluation, rows: &str) -> String {
         |metric: &&Metric| !metric.note.is_empty() && (metric.key != "log_likelihood" || evaluation.accuracy.is_none());
     let lines = Metric::in_view(View::Column).into_iter().filter(shown).filter_map(|metric| {
         let value = evaluation.value(metric)?;
-        Some(format!("  {:<24}{value:>10.4}   {}\n", metric.key.replace('_', " "), metric.note))
+        Some(format!("  {:<24}{:>10}   {}\n", metric.key.replace('_', " "), decimals(value, 4), metric.note))
     });
     let lines: String = lines.collect();
     if lines.is_empty() { String::new() } else { format!("\n{rows}\n{lines}") }

@@ -1,7 +1,7 @@
 //! The final metrics of the clients' own predictors as text: the last round beside the round that the validation rows
 //! choose.
 
-use crate::report::{PersonalRow, PersonalTable};
+use crate::report::{PersonalRow, PersonalTable, decimals};
 
 /// Formats the table for a terminal.
 pub(super) fn text(table: &PersonalTable) -> String {
@@ -15,8 +15,8 @@ pub(super) fn text(table: &PersonalTable) -> String {
         text += &format!("  {scored} of {clients} clients gave their scores in round {}\n", table.last_round);
     }
     for PersonalRow { name, about, last, best } in &table.rows {
-        let best = best.map_or_else(String::new, |best| format!("{best:>10.4}"));
-        text += format!("  {name:<24}{last:>10.4}{best}   {about}").trim_end();
+        let best = best.map_or_else(String::new, |best| format!("{:>10}", decimals(best, 4)));
+        text += format!("  {name:<24}{:>10}{best}   {about}", decimals(*last, 4)).trim_end();
         text += "\n";
     }
     text

@@ -9,6 +9,7 @@ use crate::cli::{CliError, Listing, Runs, print_text};
 use crate::experiment::inventory::{self, Difference, Entry, METRICS, RunState};
 use crate::experiment::provenance::Provenance;
 use crate::experiment::run_dir;
+use crate::report::decimals;
 use crate::shell;
 
 /// Runs the command.
@@ -35,7 +36,7 @@ fn list(typed: &Runs) -> Result<String, CliError> {
         Listing::Text => {
             let mut text = aligned(
                 &heads(),
-                &entries.iter().map(|entry| cells(entry, |value| format!("{value:.4}"))).collect::<Vec<_>>(),
+                &entries.iter().map(|entry| cells(entry, |value| decimals(value, 4))).collect::<Vec<_>>(),
             );
             for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
                 let _ = writeln!(text, "stopped: {}", shell::resume(&entry.path, &[]));

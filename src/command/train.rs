@@ -61,6 +61,9 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         if let Some(results) = calibration {
             results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
+        if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()) {
+            writeln!(stdout, "\n{warning}")?;
+        }
         match report {
             Some(files) => writeln!(stdout, "\nreport  {}", headline::link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,

@@ -231,6 +231,7 @@ impl ConfigLoader {
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&config.algorithm, self.own)?;
         resolved.notes.extend(config.without_effect(&resolved.changed));
+        resolved.notes.extend(config.without_constant(self.own));
         Ok((config, resolved))
     }
 }
@@ -363,6 +364,17 @@ impl Config {
     /// The kind of `[data]`.
     pub fn data_kind(&self) -> &str {
         word(&self.data, "kind")
+    }
+
+    /// A note where a logistic regression on a user's own rows has no constant term.
+    fn without_constant(&self, own: Own) -> Option<String> {
+        let is_own = own.data.is_some() || matches!(self.data_kind(), "csv" | "sites");
+        let is_without = !own.model && matches!(&self.model, ModelConfig::Blr(blr) if !blr.bias);
+        (is_own && is_without).then(|| {
+            "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
+             0.5, however rare a class is; `model.bias = true` adds one"
+                .to_owned()
+        })
     }
 
     /// The kind of `[partition]`.

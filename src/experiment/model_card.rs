@@ -15,7 +15,7 @@ use crate::datasets::{DataConfig, Reading};
 use crate::error::RunError;
 use crate::metrics::{Metric, View};
 use crate::report::files::{read_text, write_atomic};
-use crate::report::{PartitionTable, PersonalTable};
+use crate::report::{PartitionTable, PersonalTable, decimals};
 
 /// The file's name.
 pub const MODEL_CARD: &str = "MODEL_CARD.md";
@@ -193,11 +193,11 @@ impl Card<'_> {
         for (metric, value) in self.metrics() {
             let interval = &self.report["confidence_intervals"][metric.key];
             let interval = match (interval["lo"].as_f64(), interval["hi"].as_f64()) {
-                (Some(lo), Some(hi)) => format!("{lo:.4} to {hi:.4}"),
+                (Some(lo), Some(hi)) => format!("{} to {}", decimals(lo, 4), decimals(hi, 4)),
                 _ => String::new(),
             };
             let meaning = self.report["definitions"][metric.key].as_str().unwrap_or_default();
-            let _ = writeln!(text, "| {} | {value:.4} | {interval} | {} |", metric.name, plain(meaning));
+            let _ = writeln!(text, "| {} | {} | {interval} | {} |", metric.name, decimals(value, 4), plain(meaning));
         }
         text.push('\n');
         let no_skill = &self.report["no_skill"];
@@ -207,6 +207,17 @@ impl Card<'_> {
             let _ = writeln!(
                 text,
                 "Predicting the frequencies of the classes for every row would have an accuracy of {accuracy:.4}, an NLL of {nll:.4} and a Brier score of {brier:.4}.\n"
+            );
+        }
+        if let (Some(rmse), Some(nll), Some(crps)) =
+            (no_skill["rmse"].as_f64(), no_skill["nll"].as_f64(), no_skill["crps"].as_f64())
+        {
+            let _ = writeln!(
+                text,
+                "Predicting the normal distribution of all targets for every row would have an RMSE of {}, an NLL of {} and a CRPS of {}.\n",
+                decimals(rmse, 4),
+                decimals(nll, 4),
+                decimals(crps, 4)
             );
         }
         if let Some(coverage) = self.report["coverage"].as_array() {
@@ -351,7 +362,7 @@ fn personal_table(text: &mut String, table: &PersonalTable) {
     let _ = writeln!(text, "Each client's own predictor on its own test rows, after round {}:\n", table.last_round);
     text.push_str("| metric | value | meaning |\n|---|---|---|\n");
     for row in &table.rows {
-        let _ = writeln!(text, "| {} | {:.4} | {} |", plain(&row.name), row.last, plain(&row.about));
+        let _ = writeln!(text, "| {} | {} | {} |", plain(&row.name), decimals(row.last, 4), plain(&row.about));
     }
     text.push('\n');
 }

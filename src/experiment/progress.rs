@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::report::{ClientNames, RoundRecord};
+use crate::report::{ClientNames, RoundRecord, decimals};
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
 /// the run fail. Without a body of its own a method does nothing: an observer that passes on what it sees implements all.
@@ -230,7 +230,7 @@ fn describe_metrics(record: &RoundRecord) -> String {
     };
     let parts = shown.iter().filter_map(|(name, label)| {
         let value = record.metric(name)?;
-        Some(format!("{label} {value:.3}"))
+        Some(format!("{label} {}", decimals(value, 3)))
     });
     parts.collect::<Vec<_>>().join("  ")
 }

@@ -66,6 +66,25 @@ fn training_prints_progress_on_standard_error_and_the_table_on_standard_output()
 }
 
 #[test]
+fn training_says_where_the_model_is_no_better_than_one_prediction_for_all_rows() {
+    let place = Place::new();
+    // The feature says nothing of the label.
+    let rows: String =
+        (0..200).map(|i| format!("{},{}\n", (i * 37) % 101, ["no", "yes"][usize::from(i % 3 == 0)])).collect();
+    place.write("t.csv", &format!("x,label\n{rows}"));
+    let printed =
+        place.works("train --set data.kind=csv --set data.path=t.csv --set data.target=label --set rounds=2 --out run");
+    let warning = "The model is no more often right than always naming the most frequent class";
+    let text = place.json("run/report/report.json")["verdict"]["warning"].as_str().unwrap().to_owned();
+    assert!(text.starts_with(warning), "{text}");
+    assert!(printed.stdout.contains(&format!("\n{text}\n\nreport  run/")), "{}", printed.stdout);
+    let printed = place.works("evaluate run t.csv");
+    assert!(printed.stdout.contains("always naming the most frequent class"), "{}", printed.stdout);
+    // A model with skill has no such line.
+    assert!(!place.works(&format!("{TINY} --set rounds=20 --out run2")).stdout.contains("most frequent class"));
+}
+
+#[test]
 fn json_prints_one_object_per_round_and_nothing_else_on_standard_output() {
     let place = Place::new();
     let rounds = json_rounds(&place.works(&format!("{TINY} --out run --json")).stdout);

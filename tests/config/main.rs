@@ -406,6 +406,17 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
 }
 
 #[test]
+fn a_logistic_regression_without_a_constant_on_a_table_of_ones_own_has_a_note() {
+    let notes = |data: &str, bias: bool| {
+        let text = format!("[data]\n{data}\n[model]\nkind = \"blr\"\nbias = {bias}");
+        load_with(&text, &[]).unwrap().1.notes.join("\n")
+    };
+    let own = "kind = \"csv\"\npath = \"t.csv\"\ntarget = \"label\"";
+    assert!(notes(own, false).contains("`model.bias = true` adds one"), "{}", notes(own, false));
+    assert_eq!((notes(own, true), notes("kind = \"twonorm\"", false)), (String::new(), String::new()));
+}
+
+#[test]
 fn an_error_is_found_even_where_set_overrides_it() {
     assert!(error_with("rounds = 0", &["rounds=5"]).contains("line 1"));
 }

@@ -15,6 +15,7 @@ use crate::metrics::{
 };
 use crate::overall::Overall;
 use crate::report::Report;
+use crate::skill::Skill;
 use crate::verdict::CalibrationVerdict;
 
 /// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
@@ -156,7 +157,7 @@ impl ClassAnalysis {
         let (rows, calibration) = (scores.rows(), sums.calibration());
         let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
         Self {
-            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows), None),
+            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows), |_| Skill::default()),
             no_skill: None,
             overall: Overall::new(rows, sizes, |metric| {
                 let shown = metric.classes.filter(|of| !of.meaning.is_empty());
@@ -195,7 +196,10 @@ pub(super) fn headline(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let intervals = score_intervals(scored, resamples, 0.95, &mut rng)?;
     let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
-    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), no_skill.as_ref());
+    let nll = metrics::nll(predictions).value;
+    let skill =
+        |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, Some(nll), of));
+    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), skill);
     Ok(Headline { verdict, no_skill, intervals })
 }
 

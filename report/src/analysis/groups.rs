@@ -13,6 +13,7 @@ use crate::metrics::{
 use crate::overall::Overall;
 use crate::report::{Content, Report};
 use crate::run::{SiteScores, badness};
+use crate::skill::Skill;
 use crate::verdict::CalibrationVerdict;
 
 /// The numbers of the rows of one group.
@@ -36,9 +37,17 @@ impl GroupAnalysis {
         let is_regression = of.rmse.is_some();
         let coverage = |level, share: Option<f64>| Some(CoverageRow { level, coverage: share?, mean_width: None });
         let verdict = match is_regression {
-            true => CalibrationVerdict::of_intervals(&Vec::from_iter(coverage(0.9, of.coverage_90)), of.rows),
+            true => CalibrationVerdict::of_intervals(
+                &Vec::from_iter(coverage(0.9, of.coverage_90)),
+                of.rows,
+                Skill::default(),
+            ),
             false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),
-            false => CalibrationVerdict::of_classes(&Calibration::new(scores.bins.clone()), scores.gap_interval, None),
+            false => {
+                CalibrationVerdict::of_classes(&Calibration::new(scores.bins.clone()), scores.gap_interval, |_| {
+                    Skill::default()
+                })
+            }
         };
         let shown = |metric: &Metric| match is_regression {
             true => metric.targets.is_some(),

@@ -15,6 +15,7 @@ pub use regression::RegressionAnalysis;
 use crate::metrics::{MetricError, ScoredClasses, ScoredTargets};
 use crate::overall::Overall;
 use crate::report::{Content, Report};
+use crate::verdict::CalibrationVerdict;
 
 /// The numbers computed from the predictions.
 #[derive(Debug)]
@@ -47,6 +48,14 @@ impl Analysis {
                 (None, None) => return Err(MetricError::NoRows),
             },
         })
+    }
+
+    /// The headline in words.
+    pub fn into_verdict(self) -> CalibrationVerdict {
+        match self {
+            Self::Classification(analysis) => analysis.verdict,
+            Self::Regression(analysis) => analysis.verdict,
+        }
     }
 
     /// The metrics of the task, without the rest of the analysis.

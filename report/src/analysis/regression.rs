@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
-    COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, PIT_BINS,
+    COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, NoSkillTargets, PIT_BINS,
     RegressionPredictions, ScoredTargets, TargetSums, coverage_of_pit, coverage_table, interval_calibration,
-    level_grid, pit_histogram, quantile_calibration,
+    level_grid, pit_histogram, quantile_calibration, rmse,
 };
 use crate::overall::Overall;
 use crate::report::Report;
+use crate::skill::Skill;
 use crate::verdict::CalibrationVerdict;
 
 /// What a report of sums leaves out, and why.
@@ -21,6 +22,9 @@ const LEFT_OUT: &str = "The rows of this report stay where they are, and only su
 pub struct RegressionAnalysis {
     /// The headline in words.
     pub verdict: CalibrationVerdict,
+    /// The scores of one normal distribution for all rows; `None` where single rows are not known, or all targets equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_skill: Option<NoSkillTargets>,
     /// What is left out, and why, where single rows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<&'static str>,
@@ -48,8 +52,10 @@ impl RegressionAnalysis {
         let pit = scored.pit();
         let overall = overall(&scored, report.bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
+        let no_skill = NoSkillTargets::of(predictions.target());
         Ok(Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows(), skill(&scored, no_skill.as_ref())),
+            no_skill,
             left_out: None,
             particles: Some(predictions.particles()),
             overall,
@@ -69,7 +75,8 @@ impl RegressionAnalysis {
         let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
         let [quantile_calibration, interval_calibration] = sums.curves(rows);
         Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, rows),
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows, Skill::default()),
+            no_skill: None,
             left_out: Some(LEFT_OUT),
             particles: None,
             overall: Overall::new(rows, Vec::new(), |metric| {
@@ -88,7 +95,13 @@ impl RegressionAnalysis {
 /// The headline in words, without the widths of the intervals, which it does not need.
 pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
     let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
-    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len())
+    let no_skill = NoSkillTargets::of(scored.predictions().target());
+    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len(), skill(scored, no_skill.as_ref()))
+}
+
+fn skill(scored: &ScoredTargets<'_>, no_skill: Option<&NoSkillTargets>) -> Skill {
+    let nll = scored.log_likelihood().map(|value| -value);
+    no_skill.map_or_else(Skill::default, |of| Skill::of_targets(rmse(scored.predictions()), nll, of))
 }
 
 /// The metrics of a regression.

@@ -3,7 +3,7 @@
 use super::{Body, Card, or_dash, shown};
 use crate::analysis::RegressionAnalysis;
 use crate::metrics::{Metric, View};
-use crate::text::{percent, points, rows};
+use crate::text::{number, percent, points, rows};
 
 pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
     let overall = &analysis.overall;
@@ -18,6 +18,14 @@ pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
     let distance = or_dash(analysis.interval_calibration.mean_absolute);
     let calibration = Card::new("Interval calibration", distance, "mean distance from perfect".into());
     body.cards(&overall.in_view(View::Card).into_iter().map(card).chain([calibration]).collect::<Vec<_>>());
+    if let Some(no_skill) = &analysis.no_skill {
+        body.note(&format!(
+            "Without skill, predicting every row with the normal distribution of all targets: RMSE {}, NLL {}, CRPS {}.",
+            number(no_skill.rmse),
+            number(no_skill.nll),
+            number(no_skill.crps)
+        ));
+    }
 }
 
 pub(super) fn details(body: &mut Body, analysis: &RegressionAnalysis) {

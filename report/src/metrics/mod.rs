@@ -68,7 +68,7 @@ pub(crate) use error::{check_finite, check_length};
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
-pub use no_skill::NoSkill;
+pub use no_skill::{NoSkill, NoSkillTargets};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::PersonalScores;
 pub(crate) use predictions::check_labels;

@@ -1,6 +1,11 @@
-//! The prediction without skill with which a model is compared: the frequencies of the classes, for every row.
+//! The prediction without skill with which a model is compared: one for all rows, whatever their features.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
+
+use super::mixture::RegressionPredictions;
+use super::regression::{crps, log_likelihood, rmse};
 
 /// The scores of predicting every row with the frequencies of the classes among the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -27,6 +32,30 @@ impl NoSkill {
     }
 }
 
+/// The scores of predicting every row with the normal distribution that has the mean and the standard deviation of the
+/// targets of the same rows, on the scale of the data.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct NoSkillTargets {
+    /// The root mean squared error of the mean: the population standard deviation of the targets.
+    pub rmse: f64,
+    /// The negative log density, nats.
+    pub nll: f64,
+    /// The continuous ranked probability score, in the unit of the targets.
+    pub crps: f64,
+}
+
+impl NoSkillTargets {
+    /// The scores over these targets; `None` where all of them are equal, or without one.
+    pub fn of(targets: &[f64]) -> Option<Self> {
+        let n = targets.len() as f64;
+        let mean = targets.iter().sum::<f64>() / n;
+        let precision = n / targets.iter().map(|target| (target - mean).powi(2)).sum::<f64>();
+        let of_each = |value| vec![value; targets.len()];
+        let constant = RegressionPredictions::of(1, of_each(mean), of_each(precision), Cow::Borrowed(targets)).ok()?;
+        Some(Self { rmse: rmse(&constant)?, nll: -log_likelihood(&constant)?, crps: crps(&constant)? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +71,19 @@ mod tests {
         assert!((no_skill.brier - brier(&predictions)).abs() < 1e-12);
         assert_eq!(no_skill.accuracy, 5.0 / 8.0);
         assert_eq!(NoSkill::of(&[], 3), None);
+    }
+    #[test]
+    fn of_targets_it_has_the_scores_of_their_normal_distribution() {
+        let targets = [1.0, 2.0, 3.0, 4.0, 10.0];
+        let of = NoSkillTargets::of(&targets).unwrap();
+        // The mean is 4 and the variance 10.
+        let sd = 10f64.sqrt();
+        assert!((of.rmse - sd).abs() < 1e-12);
+        // The entropy of the normal distribution.
+        let entropy = 0.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E * 10.0).ln();
+        assert!((of.nll - entropy).abs() < 1e-12, "{} {entropy}", of.nll);
+        // Gneiting and Raftery 2007, equation (21), in Python; a numerical integral gives 1.78264.
+        assert!((of.crps - 1.782_643_329_412).abs() < 1e-9, "{}", of.crps);
+        assert_eq!((NoSkillTargets::of(&[2.0, 2.0]), NoSkillTargets::of(&[])), (None, None));
     }
 }

@@ -21,6 +21,9 @@ pub const LISTED: usize = 6;
 /// The number of columns that a comment describes one by one.
 const DESCRIBED: usize = 40;
 
+/// Below this number of rows a linear model is worth a try.
+const FEW_ROWS: usize = 1000;
+
 /// A key with its value, and what was found.
 struct Line {
     section: &'static str,
@@ -119,7 +122,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
         }
     }
     lines.push(line("model", "bnn", "kind", text("bnn"), String::new()));
-    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), String::new()));
+    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), about_network(choice.rows)));
     lines.push(line("algorithm", "newton-dsvgd", "kind", text("newton-dsvgd"), String::new()));
     lines.push(line("algorithm", "newton-dsvgd", "particles", Value::Integer(20), String::new()));
     lines
@@ -138,6 +141,14 @@ pub fn run_name(path: &Path) -> String {
 fn clients(choice: &Choice<'_>) -> usize {
     let named = choice.client.and_then(SurveyColumn::distinct);
     named.unwrap_or((choice.rows / 50).clamp(2, 10))
+}
+
+/// That a linear model may do better on few rows.
+fn about_network(rows: usize) -> String {
+    if rows >= FEW_ROWS {
+        return String::new();
+    }
+    format!("With fewer than {FEW_ROWS} rows a linear model, `[]`, may predict better: compare both (docs/data.md).")
 }
 
 fn rounds(clients: usize) -> i64 {
