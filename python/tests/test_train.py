@@ -188,7 +188,7 @@ def test_predictions_are_after_the_map_that_a_run_keeps() -> None:
 
 
 def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
-    # The run's config names digits, which have ten classes: it was checked against the rows when it ran.
+    # The run's config has no data set, and digits are its default, with ten classes: it was checked against the rows.
     X, y, sites = trees()
     data = fedstein.Data(X, y == "yew", clients=sites)
     run = fedstein.train(data=data, progress=False, rounds=3, model={"kind": "blr", "bias": True})
@@ -385,7 +385,7 @@ def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -
         fedstein.resume("nothing", progress=False)
 
 
-def test_own_rows_resume_with_the_same_rows_only() -> None:
+def test_own_rows_resume_with_the_same_rows_only(command: Command) -> None:
     X, y, sites = trees()
     data = fedstein.Data(X, y, clients=sites)
 
@@ -400,9 +400,76 @@ def test_own_rows_resume_with_the_same_rows_only() -> None:
     own = r"the run part has rows of its own, which are not in its directory; .*resume\(.part., data=fedstein.Data"
     with pytest.raises(fedstein.ConfigError, match=own):
         fedstein.resume("part", progress=False)
+    refused = command("train", "--resume", "part", code=2).stderr
+    assert "the run in `part` has rows of its own" in refused and "fedstein.resume with data=" in refused
     whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
     resumed = fedstein.resume("part", data=data, progress=False)
     assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_the_config_of_a_run_on_own_rows_names_no_data_set(command: Command) -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X, y, clients=sites, name="trees")
+    turned = {"data": {"rotate": "principal"}, "seed": 3}
+    run = fedstein.train(turned, data=data, out="own", progress=False, **SMALL)
+    assert run.config["data"] == {"rotate": "principal", "rotate_from": "all-clients", "class_weights": "none"}
+    text = Path("own/config.toml").read_text()
+    assert "[data]\n# The rows are the program's own, and no data set:" in text and "digits" not in text
+    # The file and the dict repeat the run, and the command reads the directory.
+    for config in ("own/config.toml", text, run.config):
+        again = fedstein.train(config, data=data, progress=False)
+        assert np.array_equal(again.predictions, run.predictions) and again.config == run.config
+    assert "trees" in command("runs", ".").stdout
+    command("report", "own", "--out", "page")
+    assert 'type: "own-data"' in Path("page/MODEL_CARD.md").read_text()
+    Path("new.csv").write_text("a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in X[:5].tolist()))
+    lines = command("predict", "own", "--input", "new.csv").stdout.splitlines()[1:]
+    by_command = np.array([[float(p) for p in line.split(",")[2:]] for line in lines])
+    assert by_command == pytest.approx(run.predict(X[:5]), abs=1e-6)
+    assert "the run's data, `trees`, name no column" in command("evaluate", "own", "--input", "new.csv", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"data.kind": "twonorm"}, "`data.kind`"),
+        ("[data]\nkind = 'csv'", "`data.kind`"),
+        ({"data": {"normalise": "minmax"}}, "`data.normalise`"),
+        ("data.train_limit = 100\ndata.test_fraction = 0.5", "`data.test_fraction`, `data.train_limit`"),
+    ],
+)
+def test_keys_of_a_data_set_are_refused_beside_own_rows(config: Any, named: str) -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+    verb, them = ("have", "them") if ", " in named else ("has", "it")
+    with pytest.raises(
+        fedstein.ConfigError, match=f"^{named} {verb} no effect beside rows of your own; leave {them} out"
+    ):
+        fedstein.train(config, data=data, out="run", progress=False, **SMALL)
+    assert not Path("run").exists()
+
+
+def test_a_run_of_an_earlier_version_on_own_rows_resumes_and_opens() -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+
+    def stop(record: dict[str, Any]) -> None:
+        raise KeyError
+
+    many = {**SMALL, "rounds": 20}
+    with pytest.raises(KeyError):
+        fedstein.train(data=data, out="part", progress=stop, **many)
+    # It had the keys of the data set that it did not use.
+    file = Path("part/config.toml")
+    head, rest = file.read_text().split("[data]\n")
+    remark, keys = rest.split("\n", 1)
+    assert remark.startswith("# The rows are the program's own")
+    unused = 'kind = "digits"\nclasses = []\nnormalise = "auto"\ntest_fraction = 0.2\ntrain_limit = 0\ntest_limit = 0\n'
+    file.write_text(f"{head}[data]\n{unused}{keys}")
+    whole = fedstein.train(data=data, progress=False, **many)
+    resumed = fedstein.resume("part", data=data, progress=False)
+    assert np.array_equal(resumed.predictions, whole.predictions)
+    assert fedstein.train("part/config.toml", data=data, progress=False).classes == resumed.classes
 
 
 def test_an_interrupted_run_on_own_rows_says_that_it_needs_them() -> None:

@@ -20,6 +20,9 @@ use crate::report::{PartitionTable, PersonalTable};
 /// The file's name.
 pub const MODEL_CARD: &str = "MODEL_CARD.md";
 
+/// The type of rows that the program brought: no data set of fedstein.
+const OWN_DATA: &str = "own-data";
+
 /// Up to this number of clients each has a row; of more, only the sizes are summarised.
 const LISTED: usize = 30;
 
@@ -111,7 +114,7 @@ impl Card<'_> {
             head,
             "    dataset:\n      name: {}\n      type: {}",
             json!(card.data),
-            json!(self.config.data_kind())
+            json!(if card.own_data { OWN_DATA } else { self.config.data_kind() })
         );
         head.push_str("    metrics:\n");
         for (metric, value) in self.metrics() {
