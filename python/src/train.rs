@@ -127,7 +127,7 @@ impl OnBackend for Job {
     }
 }
 
-/// Runs an experiment into the directory `out`; [`watch`] says how it is watched.
+/// Runs an experiment into the directory `out`, of which `temporary` may be the parent; [`watch`] says how it is watched.
 ///
 /// # Errors
 /// Config or data are unusable, the run fails, or what was raised meanwhile.
@@ -141,7 +141,7 @@ pub fn train(
     out: PathBuf,
     force: bool,
     resume: bool,
-    report: bool,
+    temporary: Option<PathBuf>,
     bar: bool,
     tell: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
@@ -150,6 +150,6 @@ pub fn train(
         experiment = experiment.with_data(data.clone());
     }
     let backend = experiment.config.backend.clone();
-    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, report };
+    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, temporary };
     watch(py, &out, bar, tell, &mut NoCourier, move |told| dispatch(&backend, Job { experiment, files, told })?)
 }

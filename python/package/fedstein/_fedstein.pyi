@@ -129,7 +129,7 @@ def train(
     out: Path,
     force: bool,
     resume: bool,
-    report: bool,
+    temporary: Path | None,
     bar: bool,
     tell: Callable[[str, Any, str], object],
 ) -> None: ...

@@ -377,7 +377,7 @@ def train(
         The run began and could not be completed.
     Interrupted
         Ctrl-C: the run ended at its round's end, with a checkpoint. It is a `KeyboardInterrupt`; a second Ctrl-C does
-        not wait for the round's end.
+        not wait for the round's end, and nothing more is written.
 
     Examples
     --------
@@ -575,7 +575,7 @@ def _execute(
             path,
             force,
             resume,
-            temporary is None,
+            None if temporary is None else Path(temporary),
             shown.is_bar,
             shown,
         )
