@@ -155,7 +155,7 @@ impl Finished {
             asked.arrays(dispatch(&backend, job)??)
         })?;
         let out = PyDict::new(py);
-        for Named { name, values, shape } in predicted.map_err(of_run)? {
+        for Named { name, values, shape } in predicted.map_err(|error| self.of_prediction(error, &features))? {
             out.set_item(name, shaped(py, values, &shape)?)?;
         }
         Ok(out)
@@ -182,6 +182,15 @@ impl Finished {
         // An interrupt leaves no file: they are written when all is computed.
         let Some(report) = interruptible(py, render)?.map_err(of_run)? else { return Ok(None) };
         Ok(Some(py.detach(|| report.write(&out)).map_err(of_run)?.html))
+    }
+}
+
+impl Finished {
+    /// The exception of an error in predictions.
+    fn of_prediction(&self, error: RunError, features: &Floats<'_>) -> PyErr {
+        let RunError::Feature { row, column, .. } = error else { return of_run(error) };
+        let names = self.run.shape().feature_names;
+        features.not_finite((row, column), names.as_deref(), "on the scale of the training rows")
     }
 }
 

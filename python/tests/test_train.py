@@ -208,8 +208,31 @@ def test_tables_are_found_by_their_columns() -> None:
         run.predict(frame[["a", "c"]])
     with pytest.raises(fedstein.ConfigError, match="the rows: rows of 2 features; the run has rows of 3"):
         run.predict(X[:, :2])
-    with pytest.raises(fedstein.ConfigError, match="data row 2, feature 1 is not finite"):
-        run.predict([[1, 2, 3], [np.nan, 2, 3]])
+
+
+def test_a_feature_that_cannot_be_predicted_is_named_and_counted_from_0() -> None:
+    X, y, _ = trees()
+    X[:, 0] /= 100
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = fedstein.train(data=fedstein.Data(frame, y), progress=False, **SMALL)
+    plain = fedstein.train(data=fedstein.Data(X, y), progress=False, **SMALL)
+    for value, words in (
+        (np.nan, "is NaN; leave such rows out, or fill them"),
+        (-np.inf, "is -inf; leave such rows out, or fill them"),
+        (3e38, "is 3e38, too large on the scale of the training rows"),
+        (1e300, "is 1e300, too large on the scale of the training rows"),
+    ):
+        bad = frame.copy()
+        bad.loc[5, "a"] = bad.loc[9, "b"] = value
+        for rows in (bad, bad[["c", "b", "a"]], bad.to_numpy(), bad.to_numpy().tolist()):
+            with pytest.raises(fedstein.DataError, match=f'^features: row 5, feature 0 \\("a"\\) {re.escape(words)}$'):
+                named.predict(rows)
+        with pytest.raises(fedstein.DataError, match=f"^features: row 5, feature 0 {re.escape(words)}$"):
+            plain.predict_uncertainty(bad)
+    single = np.ones((4, 3), dtype=np.float32)
+    single[3, 2] = np.nan
+    with pytest.raises(fedstein.DataError, match='^features: row 3, feature 2 \\("c"\\) is NaN'):
+        named.predict(single)
 
 
 def test_a_regression_predicts_in_its_own_unit() -> None:
