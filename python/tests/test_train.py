@@ -344,6 +344,41 @@ def test_dates_are_refused_as_features_and_as_targets() -> None:
             fedstein.Data(X, y)
 
 
+def test_the_column_of_a_table_that_is_not_of_numbers_is_named() -> None:
+    good = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [1, 2, 3, 4]})
+    y = [0, 1, 0, 1]
+    for column, message in (
+        (["x", "y", "x", "y"], "^features: column 'c' is not of numbers; leave it out, or encode it"),
+        (pd.Categorical(["u", "v", "u", "v"]), "^features: column 'c' is not of numbers"),
+        (pd.array([1, None, 3, 4], dtype="Int64"), "^features: row 1 has no value in column 'c'; leave such rows out"),
+        (np.arange(4).astype("datetime64[D]"), "^features: values of type datetime64.*convert them.*column 'c'"),
+        ([1.0, 2.0, np.nan, 4.0], r'^features: row 2, feature 2 \("c"\) is NaN; leave such rows out'),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.Data(good.assign(c=column), y)
+    with pytest.raises(fedstein.DataError, match="column 'c' is not of numbers"):
+        fedstein.Data(pl.DataFrame({"a": [1.0, 2.0], "c": ["x", "y"]}), [0, 1])
+    with pytest.raises(fedstein.DataError, match=r"shape \[2\]; they must be .*; one row is \[row\]"):
+        fedstein.Data(good.iloc[0], y)
+
+
+def test_messages_name_arguments_and_not_options_of_the_command() -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+    with pytest.raises(fedstein.ConfigError, match="^config is a Data; pass it as data=$"):
+        fedstein.train(data)  # type: ignore[arg-type]
+    run = fedstein.train(data=data, out="run", progress=False, **SMALL)
+    with pytest.raises(fedstein.ConfigError, match="not empty; choose another `out` or replace it with force=True$"):
+        fedstein.train(data=data, out="run", progress=False, **SMALL)
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").touch()
+    with pytest.raises(fedstein.ConfigError, match="^force=True replaces only the directory of a run"):
+        fedstein.train(data=data, out="mine", force=True, progress=False, **SMALL)
+    other = fedstein.train(data=fedstein.Data(X, y, seed=2), progress=False, **SMALL)
+    with pytest.raises(fedstein.ConfigError, match="^compare: `.*has other test rows.*other_rows=True compares them"):
+        run.report(compare=[other])
+
+
 def test_images_of_other_sides_are_refused() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 1, 4, 6))

@@ -508,6 +508,8 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
         return ("the config", ""), _assignments(config)
     if isinstance(config, str) and ("=" in config or "\n" in config) and not os.path.exists(config):
         return ("the config", config), []
+    if isinstance(config, Data):
+        raise ConfigError("config is a Data; pass it as data=")
     if not isinstance(config, (str, os.PathLike)):
         raise ConfigError(f"config is a {type(config).__name__}; it must be a path, TOML text or a dict")
     return (str(config), _read(Path(config))), []
