@@ -25,6 +25,9 @@ use crate::pool::{enter, on_worker, panicked};
 /// How long a run without a connection may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// What is said after the first Ctrl-C.
+const STOPPING: &str = "stopping after this round; a second Ctrl-C does not wait for its end, and loses it";
+
 /// What a run tells the calling thread.
 pub enum Event {
     Started(usize, String),
@@ -44,7 +47,7 @@ pub struct Message {
 /// Tells the calling thread what happens, and lets it end the run.
 pub struct Told {
     to: Sender<Event>,
-    bar: Option<Bar>,
+    bar: Option<Arc<Bar>>,
     rounds: AtomicUsize,
     names: OnceLock<ClientNames>,
     state: Arc<State>,
@@ -229,8 +232,8 @@ impl Courier for NoCourier {
 
 /// Does a run on a thread of its own.
 ///
-/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)` and `("note", "", text)`. If
-/// it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
+/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)`, `("note", "", text)`, and after
+/// Ctrl-C, where there is no bar, `("stopping", "", text)`. If it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
 /// ([`Courier::ends_at_once`]); what was raised is raised again. A run that still waits for a thread of the pool is called
 /// off. What is raised a second time is raised at once; the run then writes nothing more.
 ///
@@ -254,13 +257,8 @@ where
     enter()?;
     let (to, mut from) = channel();
     let state = Arc::new(State::default());
-    let told = Told {
-        to,
-        bar: bar.then(Bar::stderr),
-        rounds: AtomicUsize::new(0),
-        names: OnceLock::new(),
-        state: state.clone(),
-    };
+    let bar = bar.then(Bar::stderr).map(Arc::new);
+    let told = Told { to, bar: bar.clone(), rounds: AtomicUsize::new(0), names: OnceLock::new(), state: state.clone() };
     let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
     let begins = state.clone();
     let thread = started.spawn(move || {
@@ -306,12 +304,27 @@ where
             py.detach(|| patiently(&thread));
             return Err(error);
         }
-        if raised.is_some() {
-            // A second interrupt does not wait for the round's end.
-            result.inspect_err(|_| state.given_up.store(true, Relaxed))?;
-        } else if let Err(error) = result {
-            state.stop.store(true, Relaxed);
-            raised = Some(error);
+        let second = match (raised.is_some(), result) {
+            (false, Err(error)) => {
+                state.stop.store(true, Relaxed);
+                let said = match (&bar, error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+                    (Some(bar), true) => {
+                        bar.note(STOPPING);
+                        Ok(())
+                    }
+                    (None, true) => tell.call1(("stopping", "", STOPPING)).map(drop),
+                    (_, false) => Ok(()),
+                };
+                raised = Some(error);
+                said
+            }
+            (_, result) => result,
+        };
+        // A second interrupt does not wait for the round's end.
+        if let Err(error) = second {
+            state.given_up.store(true, Relaxed);
+            bar.iter().for_each(|bar| bar.finished());
+            return Err(error);
         }
     }
     let result = py.detach(|| thread.join()).unwrap_or_else(|_| Err("the run's thread panicked".into()));

@@ -177,6 +177,48 @@ fedstein.train(rounds=1, progress=False, **SMALL)
     run(script, text, tmp_path / "tmp")
 
 
+def test_after_ctrl_c_a_line_says_that_the_round_goes_on(script: Script, tmp_path: Path) -> None:
+    text = """
+import contextlib, io
+shown = io.StringIO()
+ctrl_c(0.5, 1.0)
+with contextlib.redirect_stderr(shown):
+    try:
+        fedstein.train(out="run", **SLOW)
+    except KeyboardInterrupt:
+        pass
+lines = shown.getvalue().splitlines()
+assert lines[-1] == "stopping after this round; a second Ctrl-C does not wait for its end, and loses it", lines
+"""
+    run(script, text, tmp_path / "tmp")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it finds threads in /proc")
+def test_after_a_second_ctrl_c_the_bar_is_not_drawn(script: Script) -> None:
+    text = """
+ctrl_c(1.0, 1.5)
+try:
+    fedstein.train(out="run", **SLOW)
+except KeyboardInterrupt:
+    print("raised", flush=True)
+ended()
+print("ended", flush=True)
+"""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(script(HEAD + text), stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # The other end is closed.
+            break
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, shown
+    before, after = shown.split(b"raised\r\n")
+    assert b"round 1/100000" in before and after == b"ended\r\n", shown
+
+
 def test_ctrl_c_twice_before_the_first_round_leaves_nothing(script: Script, tmp_path: Path) -> None:
     text = """
 ctrl_c(0.3, 0.6)
