@@ -28,6 +28,19 @@ pub enum RunError {
     /// The data cannot be read or partitioned.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A feature of a row to predict is not finite. Messages count rows and features from 1.
+    #[error(
+        "{input}: data row {}, feature {} is not finite on the scale of the training rows (`normalisation` in model.json)",
+        row + 1, column + 1
+    )]
+    Feature {
+        /// What the rows are.
+        input: String,
+        /// The row, from 0.
+        row: usize,
+        /// The feature, from 0.
+        column: usize,
+    },
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -163,7 +176,7 @@ impl RunError {
     /// The exit code: 2 where the input was wrong, 1 where the run failed, 130 where the user ended it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Data(_) | Self::Model(_) | Self::Backend(_) => 2,
+            Self::Config(_) | Self::Data(_) | Self::Feature { .. } | Self::Model(_) | Self::Backend(_) => 2,
             Self::Checkpoint(error) if error.is_usage() => 2,
             // The code is 128 + SIGINT, by the convention of shells.
             Self::Interrupted { .. } => 130,

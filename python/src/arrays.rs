@@ -27,6 +27,25 @@ impl Floats<'_> {
         }
     }
 
+    /// The exception of a feature that cannot be used. Rows and features count from 0, as in numpy.
+    ///
+    /// # Arguments
+    /// - `names`: those of the features
+    /// - `too_large`: what a finite value is too large for
+    pub fn not_finite(&self, (row, column): (usize, usize), names: Option<&[String]>, too_large: &str) -> PyErr {
+        let value = match self {
+            Self::F64(array) => array.as_array().get([row, column].as_slice()).copied(),
+            Self::F32(array) => array.as_array().get([row, column].as_slice()).map(|value| f64::from(*value)),
+        };
+        let value = value.unwrap_or(f64::NAN);
+        let name = names.and_then(|names| names.get(column)).map(|name| format!(" ({name:?})")).unwrap_or_default();
+        let why = match value.is_finite() {
+            true => format!("is {value:e}, too large {too_large}"),
+            false => format!("is {value}; leave such rows out, or fill them"),
+        };
+        DataError::new_err(format!("features: row {row}, feature {column}{name} {why}"))
+    }
+
     /// Its values in 64 bits, row-major; borrowed if it has them like this.
     pub fn to_f64(&self) -> Cow<'_, [f64]> {
         match self {

@@ -45,14 +45,17 @@ impl RawRows {
                 features.shape()
             )));
         };
-        let features = Array2::from_shape_vec((rows, width), features.to_f32());
-        let features = features.map_err(|error| DataError::new_err(error.to_string()))?;
+        let narrow = Array2::from_shape_vec((rows, width), features.to_f32());
+        let narrow = narrow.map_err(|error| DataError::new_err(error.to_string()))?;
+        if let Some((at, _)) = narrow.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            return Err(features.not_finite(at, feature_names.as_deref(), "for numbers of 32 bits"));
+        }
         let targets = match (labels, values) {
             (Some((labels, names)), _) => Targets::Classes { labels: indices(&labels, "label")?, names },
             (None, Some(values)) => Targets::Real { values: values.as_array().to_vec() },
             (None, None) => Targets::None { rows },
         };
-        let mut data = Dataset::new(name, features, targets).map_err(wrong)?;
+        let mut data = Dataset::new(name, narrow, targets).map_err(wrong)?;
         data = data.with_feature_shape(shape).map_err(wrong)?;
         if let Some(names) = feature_names {
             data = data.with_feature_names(names).map_err(wrong)?;

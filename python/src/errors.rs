@@ -23,12 +23,23 @@ create_exception!(
     "A run that Ctrl-C ended at a round's end. `resume` is the directory to resume from, or None without a checkpoint."
 );
 
+/// What messages call an option of the command, and the argument in its place.
+const ARGUMENTS: [(&str, &str); 6] = [
+    ("choose another with --out", "choose another `out`"),
+    ("replace it with --force", "replace it with force=True"),
+    ("--force replaces only", "force=True replaces only"),
+    ("--other-rows compares them", "other_rows=True compares them"),
+    ("--compare `", "compare: `"),
+    ("leave --bins out", "leave bins out"),
+];
+
 /// The exception of a run's error.
 pub fn of_run(error: RunError) -> PyErr {
+    let text = ARGUMENTS.iter().fold(error.to_string(), |text, (option, argument)| text.replace(option, argument));
     match error {
-        RunError::Data(error) => DataError::new_err(error.to_string()),
-        error if error.exit_code() == 2 => ConfigError::new_err(error.to_string()),
-        error => RunFailed::new_err(error.to_string()),
+        RunError::Data(_) => DataError::new_err(text),
+        error if error.exit_code() == 2 => ConfigError::new_err(text),
+        _ => RunFailed::new_err(text),
     }
 }
 

@@ -1,11 +1,13 @@
 //! A finished run, from its directory.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::error::RunError;
 use fedstein::experiment::finished::Finished as Run;
 use fedstein::experiment::forecast::Forecast;
+use fedstein::experiment::recalibrated::Recalibrated;
 use fedstein::experiment::{Config, ReportOptions, run_dir};
 use fedstein::metrics::{RegressionPredictions, RowUncertainty, predictive_moments};
 use fedstein::report::conformal::TargetInterval;
@@ -18,13 +20,13 @@ use safetensors::{Dtype, SafeTensors};
 
 use crate::arrays::{Floats, shaped};
 use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_report, of_run};
-use crate::pool::detached;
+use crate::interruptible::{interruptible, interruptible_on_pool};
 
 /// A finished run.
 #[pyclass(module = "fedstein._fedstein", frozen)]
 pub struct Finished {
-    run: Run,
-    config: Config,
+    run: Arc<Run>,
+    config: Arc<Config>,
 }
 
 /// Float64 arrays by name.
@@ -40,7 +42,7 @@ impl Finished {
     fn new(path: PathBuf) -> PyResult<Self> {
         let run = Run::open(&path).map_err(of_run)?;
         let config = run.config().map_err(of_config)?;
-        Ok(Self { run, config })
+        Ok(Self { run: Arc::new(run), config: Arc::new(config) })
     }
 
     /// The resolved config as TOML.
@@ -80,12 +82,12 @@ impl Finished {
         }
         let out = PyDict::new(py);
         if self.run.card.classes.is_none() {
-            let predictions = detached(py, || csv::read_regression(&path))?.map_err(of_report)?;
+            let predictions = interruptible(py, move || csv::read_regression(&path))?.map_err(of_report)?;
             out.set_item("targets", PyArray1::from_slice(py, predictions.target()))?;
             members(py, &out, &predictions)?;
             return Ok(out);
         }
-        let predictions = detached(py, || csv::read_predictions(&path))?.map_err(of_report)?;
+        let predictions = interruptible(py, move || csv::read_predictions(&path))?.map_err(of_report)?;
         let shape = [predictions.len(), predictions.classes()];
         out.set_item("labels", labels(py, predictions.labels()))?;
         out.set_item("probabilities", shaped(py, predictions.probabilities().to_vec(), &shape)?)?;
@@ -144,51 +146,17 @@ impl Finished {
         if rows == 0 {
             return Err(DataError::new_err("there are no rows to predict"));
         }
-        let features = Array2::from_shape_vec((rows, width), features.to_f32());
-        let features = features.map_err(|error| DataError::new_err(error.to_string()))?;
-        let job = Predict { run: &self.run, config: &self.config, features };
-        let forecast = detached(py, || dispatch(&self.config.backend, job))?;
-        let forecast = forecast.map_err(|error| ConfigError::new_err(error.to_string()))?.map_err(of_run)?;
+        let rows_of_run = Array2::from_shape_vec((rows, width), features.to_f32());
+        let rows_of_run = rows_of_run.map_err(|error| DataError::new_err(error.to_string()))?;
+        let job = Predict { run: self.run.clone(), config: self.config.clone(), features: rows_of_run };
+        let asked = Asked { recalibrated, with_members, raw };
+        let predicted = interruptible_on_pool(py, move || {
+            let backend = job.config.backend.clone();
+            asked.arrays(dispatch(&backend, job)??)
+        })?;
         let out = PyDict::new(py);
-        let put = |name: &str, values: &[f64]| out.set_item(name, PyArray1::from_slice(py, values));
-        match forecast {
-            Forecast::Classes { log_probs, .. } => {
-                let (particles, classes) = (log_probs.particles(), log_probs.classes());
-                let (mean, uncertainty) = detached(py, || (log_probs.ensemble(), RowUncertainty::new(&log_probs)))?;
-                let scaled = recalibrated.probabilities(mean.clone(), classes).map_err(of_run)?;
-                if let Some(sets) = recalibrated.sets(&mean, &scaled, classes) {
-                    let values = sets.concat().into_iter().map(f64::from).collect();
-                    out.set_item("sets", shaped(py, values, &[rows, classes])?)?;
-                }
-                let probabilities = if raw { mean } else { scaled };
-                out.set_item("probabilities", shaped(py, probabilities, &[rows, classes])?)?;
-                put("total", &uncertainty.total)?;
-                put("aleatoric", &uncertainty.aleatoric)?;
-                put("epistemic", &uncertainty.epistemic)?;
-                if with_members {
-                    let of = |at| log_probs.row(at / rows, at % rows).iter().map(|log| log.exp());
-                    let values: Vec<f64> = (0..particles * rows).flat_map(of).collect();
-                    out.set_item("members", shaped(py, values, &[particles, rows, classes])?)?;
-                }
-            }
-            Forecast::Real(predictions) => {
-                let moments = detached(py, || predictive_moments(&predictions))?;
-                put("mean", &moments.mean)?;
-                if let Some(intervals) = recalibrated.intervals(&predictions).map_err(of_run)? {
-                    let ends = |interval: Option<TargetInterval>| {
-                        interval.map_or([f64::NAN; 2], |TargetInterval { lower, upper }| [lower, upper])
-                    };
-                    let values = intervals.into_iter().flat_map(ends).collect();
-                    out.set_item("intervals", shaped(py, values, &[rows, 2])?)?;
-                }
-                put("total", &moments.variance)?;
-                put("aleatoric", &moments.aleatoric)?;
-                put("epistemic", &moments.epistemic)?;
-                if with_members {
-                    let shape = [predictions.particles(), rows];
-                    out.set_item("members", shaped(py, predictions.mean().to_vec(), &shape)?)?;
-                }
-            }
+        for Named { name, values, shape } in predicted.map_err(|error| self.of_prediction(error, &features))? {
+            out.set_item(name, shaped(py, values, &shape)?)?;
         }
         Ok(out)
     }
@@ -206,11 +174,82 @@ impl Finished {
         compare: Vec<PathBuf>,
         other_rows: bool,
     ) -> PyResult<Option<PathBuf>> {
-        let write = || -> Result<_, RunError> {
+        let run = self.run.clone();
+        let render = move || -> Result<_, RunError> {
             let compare = compare.iter().map(|path| Run::open(path)).collect::<Result<Vec<_>, _>>()?;
-            self.run.report(&out, ReportOptions { bins, title, compare: &compare, other_rows })
+            run.rendered(ReportOptions { bins, title, compare: &compare, other_rows })
         };
-        Ok(detached(py, write)?.map_err(of_run)?.map(|files| files.html))
+        // An interrupt leaves no file: they are written when all is computed.
+        let Some(report) = interruptible(py, render)?.map_err(of_run)? else { return Ok(None) };
+        Ok(Some(py.detach(|| report.write(&out)).map_err(of_run)?.html))
+    }
+}
+
+impl Finished {
+    /// The exception of an error in predictions.
+    fn of_prediction(&self, error: RunError, features: &Floats<'_>) -> PyErr {
+        let RunError::Feature { row, column, .. } = error else { return of_run(error) };
+        let names = self.run.shape().feature_names;
+        features.not_finite((row, column), names.as_deref(), "on the scale of the training rows")
+    }
+}
+
+/// An array of predictions.
+struct Named {
+    name: &'static str,
+    values: Vec<f64>,
+    shape: Vec<usize>,
+}
+
+/// What is wanted of a forecast.
+struct Asked {
+    recalibrated: Recalibrated,
+    with_members: bool,
+    raw: bool,
+}
+
+impl Asked {
+    /// The arrays that [`Finished::predict`] describes.
+    fn arrays(self, forecast: Forecast) -> Result<Vec<Named>, RunError> {
+        let Self { recalibrated, with_members, raw } = self;
+        let mut arrays = Vec::new();
+        let mut put = |name, values, shape: &[usize]| arrays.push(Named { name, values, shape: shape.to_vec() });
+        match forecast {
+            Forecast::Classes { log_probs, .. } => {
+                let (particles, rows, classes) = (log_probs.particles(), log_probs.rows(), log_probs.classes());
+                let (mean, uncertainty) = (log_probs.ensemble(), RowUncertainty::new(&log_probs));
+                let scaled = recalibrated.probabilities(mean.clone(), classes)?;
+                if let Some(sets) = recalibrated.sets(&mean, &scaled, classes) {
+                    put("sets", sets.concat().into_iter().map(f64::from).collect(), &[rows, classes]);
+                }
+                put("probabilities", if raw { mean } else { scaled }, &[rows, classes]);
+                put("total", uncertainty.total, &[rows]);
+                put("aleatoric", uncertainty.aleatoric, &[rows]);
+                put("epistemic", uncertainty.epistemic, &[rows]);
+                if with_members {
+                    let of = |at| log_probs.row(at / rows, at % rows).iter().map(|log| log.exp());
+                    put("members", (0..particles * rows).flat_map(of).collect(), &[particles, rows, classes]);
+                }
+            }
+            Forecast::Real(predictions) => {
+                let (particles, rows) = (predictions.particles(), predictions.rows());
+                let moments = predictive_moments(&predictions);
+                put("mean", moments.mean, &[rows]);
+                if let Some(intervals) = recalibrated.intervals(&predictions)? {
+                    let ends = |interval: Option<TargetInterval>| {
+                        interval.map_or([f64::NAN; 2], |TargetInterval { lower, upper }| [lower, upper])
+                    };
+                    put("intervals", intervals.into_iter().flat_map(ends).collect(), &[rows, 2]);
+                }
+                put("total", moments.variance, &[rows]);
+                put("aleatoric", moments.aleatoric, &[rows]);
+                put("epistemic", moments.epistemic, &[rows]);
+                if with_members {
+                    put("members", predictions.mean().to_vec(), &[particles, rows]);
+                }
+            }
+        }
+        Ok(arrays)
     }
 }
 
@@ -228,16 +267,16 @@ fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPred
     out.set_item("sd", array(sd)?)
 }
 
-struct Predict<'a> {
-    run: &'a Run,
-    config: &'a Config,
+struct Predict {
+    run: Arc<Run>,
+    config: Arc<Config>,
     features: Array2<f32>,
 }
 
-impl OnBackend for Predict<'_> {
+impl OnBackend for Predict {
     type Output = Result<Forecast, RunError>;
 
     fn run<B: Backend>(self) -> Self::Output {
-        self.run.forecast::<B>(self.config, self.features, "the rows")
+        self.run.forecast::<B>(&self.config, self.features, "the rows")
     }
 }

@@ -6,6 +6,7 @@ mod arrays;
 mod data;
 mod errors;
 mod finished;
+mod interruptible;
 mod kept;
 mod pool;
 mod scored;
@@ -46,6 +47,8 @@ fn _fedstein(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<finished::Finished>()?;
     module.add_class::<scored::Scored>()?;
     module.add_class::<train::Plan>()?;
+    let ends = wrap_pyfunction!(interruptible::interpreter_ends, module)?;
+    py.import("atexit")?.call_method1("register", (ends,))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     module.add_function(wrap_pyfunction!(sites::answer, module)?)?;

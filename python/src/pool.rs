@@ -18,12 +18,12 @@ static OWNER: OnceLock<u32> = OnceLock::new();
 /// # Errors
 /// The pool's threads are in the process from which this one was forked.
 pub fn enter() -> PyResult<()> {
-    let owner = OWNER.get_or_init(|| {
+    OWNER.get_or_init(|| {
         // An error means that there is a pool already, which serves as well.
         let _ = rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global();
         process::id()
     });
-    if *owner == process::id() {
+    if is_owner() {
         return Ok(());
     }
     Err(RunFailed::new_err(
@@ -32,13 +32,23 @@ pub fn enter() -> PyResult<()> {
     ))
 }
 
+/// Whether this process has started the pool.
+pub fn is_owner() -> bool {
+    OWNER.get() == Some(&process::id())
+}
+
+/// Does some work. A panic is returned as its message.
+pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(&*panic))
+}
+
 /// Does some work on a thread of the pool, so that work which it splits starts at once there. A panic is returned as its
 /// message.
 pub fn on_worker<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(|| rayon::scope(|_| work()))).map_err(|panic| message(&*panic))
+    caught(|| rayon::scope(|_| work()))
 }
 
-/// Does some work on the pool while other Python threads run.
+/// Does some work on the pool while other Python threads run. Ctrl-C waits for its end.
 ///
 /// # Errors
 /// The pool is in another process, or the work panicked.

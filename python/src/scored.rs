@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 
 use crate::arrays::{Floats, classes, indices, reals};
 use crate::errors::{DataError, RunFailed, of_metric, of_report};
+use crate::interruptible::reading;
 use crate::kept::{Fingerprint, KeptFloats, KeptNumbers};
-use crate::pool::detached;
 
 /// Predictions with their report. The arrays are kept, not copied, and read for each part of the report.
 #[pyclass(module = "fedstein._fedstein", frozen)]
@@ -87,41 +87,45 @@ impl Scored {
         Self { predictions, fingerprint, title, bins, names, groups, rendered: OnceLock::new() }
     }
 
-    /// Does some work on the report, without the lock of Python.
+    /// Does some work on the report, which Ctrl-C does not wait for.
     ///
     /// # Errors
     /// The arrays are not predictions, or have changed.
-    fn of_report<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Report<'_>) -> Result<T, ReportError> + Send,
+    fn of_report<T: Send + 'static>(
+        this: &Bound<'_, Self>,
+        work: fn(&Report<'_>) -> Result<T, ReportError>,
     ) -> PyResult<T> {
-        let arrays = self.predictions.read(py)?;
-        self.check(&arrays)?;
-        let found = match &arrays {
-            Arrays::Classes(probabilities, labels) => {
-                let predictions = &classes(probabilities, labels)?;
-                let report = self.report(Content::Classification { predictions, uncertainty: None });
-                detached(py, || work(&report))?
-            }
-            Arrays::Real(mean, sd, targets) => {
-                let predictions = &reals(mean, sd, targets)?;
-                let report = self.report(Content::Regression { predictions });
-                detached(py, || work(&report))?
-            }
-        };
-        // Another thread may have written into them meanwhile.
-        self.check(&arrays)?;
-        found.map_err(of_report)
+        let kept = this.clone().unbind();
+        reading(this.py(), move |here| {
+            let scored = kept.get();
+            let arrays = scored.predictions.read(here.py)?;
+            scored.check(&arrays)?;
+            let found = match &arrays {
+                Arrays::Classes(probabilities, labels) => {
+                    let predictions = &classes(probabilities, labels)?;
+                    let report = scored.report(Content::Classification { predictions, uncertainty: None });
+                    here.compute(|| work(&report))?
+                }
+                Arrays::Real(mean, sd, targets) => {
+                    let predictions = &reals(mean, sd, targets)?;
+                    let report = scored.report(Content::Regression { predictions });
+                    here.compute(|| work(&report))?
+                }
+            };
+            // Another thread may have written into them meanwhile.
+            scored.check(&arrays)?;
+            found.map_err(of_report)
+        })
     }
 
     /// The files of the report, computed on the first call.
-    fn rendered(&self, py: Python<'_>) -> PyResult<&Rendered> {
-        if let Some(rendered) = self.rendered.get() {
+    fn rendered<'a>(this: &'a Bound<'_, Self>) -> PyResult<&'a Rendered> {
+        let scored = this.get();
+        if let Some(rendered) = scored.rendered.get() {
             return Ok(rendered);
         }
-        let rendered = self.of_report(py, report::render)?;
-        Ok(self.rendered.get_or_init(|| rendered))
+        let rendered = Self::of_report(this, report::render)?;
+        Ok(scored.rendered.get_or_init(|| rendered))
     }
 
     fn check(&self, arrays: &Arrays<'_>) -> PyResult<()> {
@@ -179,28 +183,29 @@ impl Scored {
     }
 
     /// The headline numbers, as JSON.
-    fn overall(&self, py: Python<'_>) -> PyResult<String> {
-        let overall = self.of_report(py, report::overall)?;
+    fn overall(this: &Bound<'_, Self>) -> PyResult<String> {
+        let overall = Self::of_report(this, report::overall)?;
         serde_json::to_string(&overall).map_err(|error| RunFailed::new_err(error.to_string()))
     }
 
     /// The headline numbers of each group by its name, as JSON.
-    fn groups(&self, py: Python<'_>) -> PyResult<String> {
-        let of_groups = self.of_report(py, report::overall_of_groups)?;
+    fn groups(this: &Bound<'_, Self>) -> PyResult<String> {
+        let of_groups = Self::of_report(this, report::overall_of_groups)?;
         let by_name = of_groups.iter().map(|(name, overall)| Ok((name.clone(), serde_json::to_value(overall)?)));
         let json = by_name.collect::<serde_json::Result<serde_json::Map<_, _>>>().map(serde_json::Value::Object);
         json.map(|json| json.to_string()).map_err(|error| RunFailed::new_err(error.to_string()))
     }
 
     /// `report.json` and `report.html`.
-    fn render(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        let Rendered { json, html, .. } = self.rendered(py)?;
+    fn render(this: &Bound<'_, Self>) -> PyResult<(String, String)> {
+        let Rendered { json, html, .. } = Self::rendered(this)?;
         Ok((json.clone(), html.clone()))
     }
 
     /// Writes the files of the report; returns the path of the page.
-    fn save(&self, py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
-        let rendered = self.rendered(py)?;
-        Ok(detached(py, || rendered.write(&directory))?.map_err(|error| of_report(error.into()))?.html)
+    fn save(this: &Bound<'_, Self>, directory: PathBuf) -> PyResult<PathBuf> {
+        let rendered = Self::rendered(this)?;
+        let written = this.py().detach(|| rendered.write(&directory));
+        Ok(written.map_err(|error| of_report(error.into()))?.html)
     }
 }

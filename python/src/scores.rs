@@ -1,12 +1,13 @@
 //! The metrics as functions of arrays.
 
-use fedstein::metrics::{self, Calibration, MetricError};
+use fedstein::metrics::{self, Calibration, ClassPredictions, MetricError, RegressionPredictions};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Floats, classes, reals};
 use crate::errors::{DataError, of_metric};
-use crate::pool::detached;
+use crate::interruptible::reading;
+use crate::kept::{KeptFloats, KeptNumbers};
 
 /// One number for each row, bin, class or level.
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -22,6 +23,37 @@ type Binning = fn(&[f64], &[bool], usize) -> Result<Calibration, MetricError>;
 
 fn number(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NAN)
+}
+
+/// What follows from predictions of classes; Ctrl-C does not wait for it.
+fn of_classes<T: Send + 'static>(
+    py: Python<'_>,
+    probabilities: &Floats<'_>,
+    labels: &PyReadonlyArray1<'_, i64>,
+    work: impl FnOnce(&ClassPredictions<'_>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let (probabilities, labels) = (KeptFloats::new(probabilities), KeptNumbers::new(labels));
+    reading(py, move |here| {
+        let (probabilities, labels) = (probabilities.read(here.py)?, labels.read(here.py)?);
+        let predictions = classes(&probabilities, &labels)?;
+        here.compute(|| work(&predictions))
+    })
+}
+
+/// What follows from predictions of a regression; Ctrl-C does not wait for it.
+fn of_reals<T: Send + 'static>(
+    py: Python<'_>,
+    mean: &Floats<'_>,
+    sd: &Floats<'_>,
+    targets: &Floats<'_>,
+    work: impl FnOnce(&RegressionPredictions<'_>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let [mean, sd, targets] = [mean, sd, targets].map(KeptFloats::new);
+    reading(py, move |here| {
+        let (mean, sd, targets) = (mean.read(here.py)?, sd.read(here.py)?, targets.read(here.py)?);
+        let predictions = reals(&mean, &sd, &targets)?;
+        here.compute(|| work(&predictions))
+    })
 }
 
 #[pyfunction]
@@ -41,8 +73,7 @@ pub fn bins<'py>(
             return Err(DataError::new_err(message));
         }
     };
-    let predictions = classes(&probabilities, &labels)?;
-    let calibration = detached(py, || {
+    let calibration = of_classes(py, &probabilities, &labels, move |predictions| {
         let top = predictions.top_label();
         by(&top.confidence, &top.correct, bins)
     })?
@@ -61,21 +92,18 @@ pub fn classwise_ece<'py>(
     labels: PyReadonlyArray1<'py, i64>,
     bins: usize,
 ) -> PyResult<Column<'py>> {
-    let predictions = classes(&probabilities, &labels)?;
-    let ece = detached(py, || metrics::classwise_ece(&predictions, bins))?.map_err(of_metric)?;
-    Ok(PyArray1::from_vec(py, ece))
+    let ece = of_classes(py, &probabilities, &labels, move |predictions| metrics::classwise_ece(predictions, bins))?;
+    Ok(PyArray1::from_vec(py, ece.map_err(of_metric)?))
 }
 
 #[pyfunction]
 pub fn brier(py: Python<'_>, probabilities: Floats<'_>, labels: PyReadonlyArray1<'_, i64>) -> PyResult<f64> {
-    let predictions = classes(&probabilities, &labels)?;
-    detached(py, || metrics::brier(&predictions))
+    of_classes(py, &probabilities, &labels, metrics::brier)
 }
 
 #[pyfunction]
 pub fn nll(py: Python<'_>, probabilities: Floats<'_>, labels: PyReadonlyArray1<'_, i64>) -> PyResult<f64> {
-    let predictions = classes(&probabilities, &labels)?;
-    detached(py, || metrics::nll(&predictions).value)
+    of_classes(py, &probabilities, &labels, |predictions| metrics::nll(predictions).value)
 }
 
 /// Brier score, uncertainty, resolution, reliability and the part within the bins, of the top label.
@@ -86,8 +114,7 @@ pub fn brier_parts(
     labels: PyReadonlyArray1<'_, i64>,
     bins: usize,
 ) -> PyResult<(f64, f64, f64, f64, f64)> {
-    let predictions = classes(&probabilities, &labels)?;
-    let parts = detached(py, || {
+    let parts = of_classes(py, &probabilities, &labels, move |predictions| {
         let top = predictions.top_label();
         metrics::brier_decomposition(&top.confidence, &top.correct, bins)
     })?
@@ -98,14 +125,12 @@ pub fn brier_parts(
 
 #[pyfunction]
 pub fn crps(py: Python<'_>, mean: Floats<'_>, sd: Floats<'_>, targets: Floats<'_>) -> PyResult<f64> {
-    let predictions = reals(&mean, &sd, &targets)?;
-    Ok(number(detached(py, || metrics::crps(&predictions))?))
+    Ok(number(of_reals(py, &mean, &sd, &targets, metrics::crps)?))
 }
 
 #[pyfunction]
 pub fn pit<'py>(py: Python<'py>, mean: Floats<'py>, sd: Floats<'py>, targets: Floats<'py>) -> PyResult<Column<'py>> {
-    let predictions = reals(&mean, &sd, &targets)?;
-    Ok(PyArray1::from_vec(py, detached(py, || metrics::pit(&predictions))?))
+    Ok(PyArray1::from_vec(py, of_reals(py, &mean, &sd, &targets, metrics::pit)?))
 }
 
 /// The share of targets inside, and the mean width, of the central interval of each level.
@@ -117,8 +142,8 @@ pub fn coverage<'py>(
     targets: Floats<'py>,
     levels: Vec<f64>,
 ) -> PyResult<(Column<'py>, Column<'py>)> {
-    let predictions = reals(&mean, &sd, &targets)?;
-    let table = detached(py, || metrics::coverage_table(&predictions, &levels))?.map_err(of_metric)?;
+    let table = move |predictions: &RegressionPredictions<'_>| metrics::coverage_table(predictions, &levels);
+    let table = of_reals(py, &mean, &sd, &targets, table)?.map_err(of_metric)?;
     let width = table.iter().map(|row| number(row.mean_width));
     Ok((PyArray1::from_iter(py, table.iter().map(|row| row.coverage)), PyArray1::from_iter(py, width)))
 }

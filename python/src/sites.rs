@@ -207,7 +207,7 @@ pub fn serve(
     let mut courier = Network { network, arrived, limits };
     let config = plan.config.clone();
     let backend = config.backend.clone();
-    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, report: true };
+    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, temporary: None };
     watch(py, &out, false, tell, &mut courier, move |told| {
         let (to, state) = told.connection();
         let carrier = PythonCarrier { names, to, from: Mutex::new(from), state };

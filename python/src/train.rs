@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::cli::load_built_in;
 use fedstein::error::RunError;
-use fedstein::experiment::schema::Resolved;
+use fedstein::experiment::config::is_of_data_set;
+use fedstein::experiment::schema::{Resolved, list};
 use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, run};
 use pyo3::prelude::*;
 
@@ -23,19 +24,32 @@ pub struct Plan {
 #[pymethods]
 impl Plan {
     /// Resolves a config: the TOML text of `source` with its name in messages, or the built-in experiment; `set` are
-    /// assignments `key=value` in TOML.
+    /// assignments `key=value` in TOML. A run that `resumes` may have been given keys that have no effect.
     ///
     /// # Errors
-    /// A key or a value is invalid.
+    /// A key or a value is invalid, or has no effect beside `data`.
     #[new]
-    fn new(source: Option<(String, String)>, mut set: Vec<String>, data: Option<&Rows>) -> PyResult<Self> {
+    #[pyo3(signature = (source, set, data, resumes=false))]
+    fn new(
+        source: Option<(String, String)>,
+        mut set: Vec<String>,
+        data: Option<&Rows>,
+        resumes: bool,
+    ) -> PyResult<Self> {
         if let Some(Rows(data)) = data {
-            let is_set = |set: &String| set.split('=').next().is_some_and(|key| key.trim() == "partition.kind");
-            let table = source.as_ref().and_then(|(_, text)| text.parse::<toml::Table>().ok());
-            let in_file =
-                table.is_some_and(|table| table.get("partition").and_then(|section| section.get("kind")).is_some());
+            let table = source.as_ref().and_then(|(_, text)| text.parse::<toml::Table>().ok()).unwrap_or_default();
+            let kind_of = |section: &str| {
+                let key = format!("{section}.kind");
+                let typed = set.iter().filter_map(|set| set.split_once('=')).find(|(name, _)| name.trim() == key);
+                let in_file = || table.get(section)?.get("kind").map(ToString::to_string);
+                typed.map(|(_, value)| value.trim().to_owned()).or_else(in_file)
+            };
+            // Found before the keys of this kind, which may be missing.
+            if !resumes && kind_of("data").is_some_and(|kind| kind != DEFAULT_DATA) {
+                return Err(without_effect(&["data.kind"]));
+            }
             // Rows with clients of their own go to these, unless the user wants something else.
-            if data.train.clients.is_some() && !in_file && !set.iter().any(is_set) {
+            if data.train.clients.is_some() && kind_of("partition").is_none() {
                 set.push("partition.kind=\"by-column\"".into());
             }
         }
@@ -53,7 +67,14 @@ impl Plan {
             Some(text) => ConfigError::new_err(text),
             None => of_config(error),
         })?;
-        Ok(Self { config, resolved })
+        let unused: Vec<&str> = match data.is_some() && !resumes {
+            true => resolved.changed.iter().map(String::as_str).filter(|key| is_of_data_set(key)).collect(),
+            false => Vec::new(),
+        };
+        match unused.is_empty() {
+            true => Ok(Self { config, resolved }),
+            false => Err(without_effect(&unused)),
+        }
     }
 
     /// The resolved config as TOML.
@@ -70,6 +91,19 @@ impl Plan {
     fn notes(&self) -> Vec<String> {
         self.resolved.notes.clone()
     }
+}
+
+/// The kind of `[data]` that is not set, as TOML.
+const DEFAULT_DATA: &str = "\"digits\"";
+
+/// The exception of keys of `[data]` that have no effect beside `data`.
+fn without_effect(keys: &[&str]) -> PyErr {
+    let (verb, them) = if keys.len() == 1 { ("has", "it") } else { ("have", "them") };
+    ConfigError::new_err(format!(
+        "{} {verb} no effect beside rows of your own; leave {them} out, and prepare the rows before fedstein.Data, which \
+         has `test` and `normalise`",
+        list(keys)
+    ))
 }
 
 /// The message about a keyword without the name of the command's option.
@@ -93,7 +127,7 @@ impl OnBackend for Job {
     }
 }
 
-/// Runs an experiment into the directory `out`; [`watch`] says how it is watched.
+/// Runs an experiment into the directory `out`, of which `temporary` may be the parent; [`watch`] says how it is watched.
 ///
 /// # Errors
 /// Config or data are unusable, the run fails, or what was raised meanwhile.
@@ -107,7 +141,7 @@ pub fn train(
     out: PathBuf,
     force: bool,
     resume: bool,
-    report: bool,
+    temporary: Option<PathBuf>,
     bar: bool,
     tell: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
@@ -116,6 +150,6 @@ pub fn train(
         experiment = experiment.with_data(data.clone());
     }
     let backend = experiment.config.backend.clone();
-    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, report };
+    let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, temporary };
     watch(py, &out, bar, tell, &mut NoCourier, move |told| dispatch(&backend, Job { experiment, files, told })?)
 }

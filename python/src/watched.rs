@@ -1,5 +1,6 @@
 //! A run on a thread of its own, while the calling thread serves Python.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,19 +12,21 @@ use fedstein::command::STACK;
 use fedstein::error::RunError;
 use fedstein::experiment::progress::{Bar, Observer, plain_line};
 use fedstein::experiment::schema::Resolved;
-use fedstein::experiment::{Artifacts, RoundRecord, run_dir, write_report};
+use fedstein::experiment::{Artifacts, Finished, ReportOptions, RoundRecord, run_dir};
 use fedstein::remote::{Parcel, Peer};
 use fedstein::report::ClientNames;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::{Interrupted, RunFailed, of_run};
+use crate::interruptible::LOOK;
 use crate::pool::{enter, on_worker, panicked};
 
-/// The longest time between two looks at Python's signals.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long a run without a connection may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is said after the first Ctrl-C.
+const STOPPING: &str = "stopping after this round; a second Ctrl-C does not wait for its end, and loses it";
 
 /// What a run tells the calling thread.
 pub enum Event {
@@ -44,7 +47,7 @@ pub struct Message {
 /// Tells the calling thread what happens, and lets it end the run.
 pub struct Told {
     to: Sender<Event>,
-    bar: Option<Bar>,
+    bar: Option<Arc<Bar>>,
     rounds: AtomicUsize,
     names: OnceLock<ClientNames>,
     state: Arc<State>,
@@ -53,7 +56,12 @@ pub struct Told {
 /// What both threads see.
 #[derive(Default)]
 pub struct State {
+    /// Whether the run has begun, or will not.
+    begun: OnceLock<bool>,
+    /// Whether the run ends at its round's end.
     stop: AtomicBool,
+    /// Whether nobody waits for the run any more.
+    given_up: AtomicBool,
     /// The round of the newest checkpoint; 0 without one.
     saved: AtomicUsize,
     /// Why messages to sites are not delivered any more.
@@ -64,6 +72,16 @@ impl State {
     /// Why messages to sites are not delivered any more, if that is so.
     pub fn closed(&self) -> Option<String> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Begins the run; false where it was called off before.
+    fn begin(&self) -> bool {
+        *self.begun.get_or_init(|| true)
+    }
+
+    /// Calls the run off; false where it has begun.
+    fn call_off(&self) -> bool {
+        !*self.begun.get_or_init(|| false)
     }
 
     fn close(&self, reason: String) {
@@ -139,6 +157,10 @@ impl Observer for Told {
     fn wants_to_stop(&self) -> bool {
         self.state.stop.load(Relaxed)
     }
+
+    fn gives_up(&self) -> bool {
+        self.state.given_up.load(Relaxed)
+    }
 }
 
 /// The files of a run.
@@ -147,8 +169,8 @@ pub struct Files {
     pub out: PathBuf,
     pub force: bool,
     pub resume: bool,
-    /// Whether a report is written after the last round.
-    pub report: bool,
+    /// A temporary directory around `out`, which the calling thread removes. Such a run has no report.
+    pub temporary: Option<PathBuf>,
 }
 
 impl Files {
@@ -157,18 +179,28 @@ impl Files {
     /// # Errors
     /// The directory cannot be used, the run fails, or the report cannot be written.
     pub fn with<T>(self, told: &Told, run: impl FnOnce(&mut Artifacts) -> Result<T, RunError>) -> Result<(), RunError> {
-        let Self { resolved, out, force, resume, report } = self;
+        let Self { resolved, out, force, resume, temporary } = self;
         let mut artifacts = match resume {
             true => Artifacts::resume(out.clone(), resolved, &mut |note| told.note(note))?,
             false => Artifacts::new(out.clone(), force, resolved),
         };
         let result = run(&mut artifacts);
         told.finished();
-        result?;
-        if report {
-            write_report(&out, &out.join(run_dir::REPORT))?;
+        if told.gives_up() {
+            // It was removed when the run was given up, which may have been while a file was written.
+            drop(artifacts);
+            drop(temporary.map(fs::remove_dir_all));
+            return result.map(drop);
         }
-        Ok(())
+        result?;
+        if temporary.is_some() {
+            return Ok(());
+        }
+        let report = Finished::open(&out)?.rendered(ReportOptions::default())?;
+        match report.filter(|_| !told.gives_up()) {
+            Some(report) => report.write(&out.join(run_dir::REPORT)).map(drop),
+            None => Ok(()),
+        }
     }
 }
 
@@ -200,9 +232,10 @@ impl Courier for NoCourier {
 
 /// Does a run on a thread of its own.
 ///
-/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)` and `("note", "", text)`. If
-/// it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
-/// ([`Courier::ends_at_once`]); what was raised is raised again.
+/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)`, `("note", "", text)`, and after
+/// Ctrl-C, where there is no bar, `("stopping", "", text)`. If it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
+/// ([`Courier::ends_at_once`]); what was raised is raised again. A run that still waits for a thread of the pool is called
+/// off. What is raised a second time is raised at once; the run then writes nothing more.
 ///
 /// # Arguments
 /// - `out`: the directory to resume from.
@@ -224,15 +257,16 @@ where
     enter()?;
     let (to, mut from) = channel();
     let state = Arc::new(State::default());
-    let told = Told {
-        to,
-        bar: bar.then(Bar::stderr),
-        rounds: AtomicUsize::new(0),
-        names: OnceLock::new(),
-        state: state.clone(),
-    };
+    let bar = bar.then(Bar::stderr).map(Arc::new);
+    let told = Told { to, bar: bar.clone(), rounds: AtomicUsize::new(0), names: OnceLock::new(), state: state.clone() };
     let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
-    let thread = started.spawn(move || on_worker(|| job(told)));
+    let begins = state.clone();
+    let thread = started.spawn(move || {
+        on_worker(|| match begins.begin() {
+            true => job(told),
+            false => Err(RunError::Interrupted { round: 0, rounds: 0 }),
+        })
+    });
     let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;
 
     // What was raised while the run went on.
@@ -254,6 +288,14 @@ where
             });
         }
         let result = result.and(py.check_signals().and_then(|()| courier.deliver(messages)));
+        if let Err(error) = &result
+            && state.call_off()
+        {
+            return Err(match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                true => interruption(py, "the run was interrupted before it began; nothing was written".into(), None),
+                false => error.clone_ref(py),
+            });
+        }
         if courier.ends_at_once()
             && let Err(error) = result
         {
@@ -262,12 +304,27 @@ where
             py.detach(|| patiently(&thread));
             return Err(error);
         }
-        if raised.is_some() {
-            // A second interrupt does not wait for the round's end.
-            result?;
-        } else if let Err(error) = result {
-            state.stop.store(true, Relaxed);
-            raised = Some(error);
+        let second = match (raised.is_some(), result) {
+            (false, Err(error)) => {
+                state.stop.store(true, Relaxed);
+                let said = match (&bar, error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+                    (Some(bar), true) => {
+                        bar.note(STOPPING);
+                        Ok(())
+                    }
+                    (None, true) => tell.call1(("stopping", "", STOPPING)).map(drop),
+                    (_, false) => Ok(()),
+                };
+                raised = Some(error);
+                said
+            }
+            (_, result) => result,
+        };
+        // A second interrupt does not wait for the round's end.
+        if let Err(error) = second {
+            state.given_up.store(true, Relaxed);
+            bar.iter().for_each(|bar| bar.finished());
+            return Err(error);
         }
     }
     let result = py.detach(|| thread.join()).unwrap_or_else(|_| Err("the run's thread panicked".into()));
@@ -324,8 +381,12 @@ fn interrupted(py: Python<'_>, error: &RunError, checkpoint: Option<(usize, Path
         ),
         None => format!("{error}; with checkpoint.enabled = false there is no checkpoint to resume from"),
     };
+    interruption(py, text, checkpoint.map(|(_, out)| out))
+}
+
+fn interruption(py: Python<'_>, text: String, resume: Option<PathBuf>) -> PyErr {
     let exception = Interrupted::new_err(text);
-    match exception.value(py).setattr("resume", checkpoint.map(|(_, out)| out)) {
+    match exception.value(py).setattr("resume", resume) {
         Ok(()) => exception,
         Err(error) => error,
     }

@@ -188,7 +188,7 @@ def test_predictions_are_after_the_map_that_a_run_keeps() -> None:
 
 
 def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
-    # The run's config names digits, which have ten classes: it was checked against the rows when it ran.
+    # The run's config has no data set, and digits are its default, with ten classes: it was checked against the rows.
     X, y, sites = trees()
     data = fedstein.Data(X, y == "yew", clients=sites)
     run = fedstein.train(data=data, progress=False, rounds=3, model={"kind": "blr", "bias": True})
@@ -208,8 +208,31 @@ def test_tables_are_found_by_their_columns() -> None:
         run.predict(frame[["a", "c"]])
     with pytest.raises(fedstein.ConfigError, match="the rows: rows of 2 features; the run has rows of 3"):
         run.predict(X[:, :2])
-    with pytest.raises(fedstein.ConfigError, match="data row 2, feature 1 is not finite"):
-        run.predict([[1, 2, 3], [np.nan, 2, 3]])
+
+
+def test_a_feature_that_cannot_be_predicted_is_named_and_counted_from_0() -> None:
+    X, y, _ = trees()
+    X[:, 0] /= 100
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = fedstein.train(data=fedstein.Data(frame, y), progress=False, **SMALL)
+    plain = fedstein.train(data=fedstein.Data(X, y), progress=False, **SMALL)
+    for value, words in (
+        (np.nan, "is NaN; leave such rows out, or fill them"),
+        (-np.inf, "is -inf; leave such rows out, or fill them"),
+        (3e38, "is 3e38, too large on the scale of the training rows"),
+        (1e300, "is 1e300, too large on the scale of the training rows"),
+    ):
+        bad = frame.copy()
+        bad.loc[5, "a"] = bad.loc[9, "b"] = value
+        for rows in (bad, bad[["c", "b", "a"]], bad.to_numpy(), bad.to_numpy().tolist()):
+            with pytest.raises(fedstein.DataError, match=f'^features: row 5, feature 0 \\("a"\\) {re.escape(words)}$'):
+                named.predict(rows)
+        with pytest.raises(fedstein.DataError, match=f"^features: row 5, feature 0 {re.escape(words)}$"):
+            plain.predict_uncertainty(bad)
+    single = np.ones((4, 3), dtype=np.float32)
+    single[3, 2] = np.nan
+    with pytest.raises(fedstein.DataError, match='^features: row 3, feature 2 \\("c"\\) is NaN'):
+        named.predict(single)
 
 
 def test_a_regression_predicts_in_its_own_unit() -> None:
@@ -321,6 +344,41 @@ def test_dates_are_refused_as_features_and_as_targets() -> None:
             fedstein.Data(X, y)
 
 
+def test_the_column_of_a_table_that_is_not_of_numbers_is_named() -> None:
+    good = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [1, 2, 3, 4]})
+    y = [0, 1, 0, 1]
+    for column, message in (
+        (["x", "y", "x", "y"], "^features: column 'c' is not of numbers; leave it out, or encode it"),
+        (pd.Categorical(["u", "v", "u", "v"]), "^features: column 'c' is not of numbers"),
+        (pd.array([1, None, 3, 4], dtype="Int64"), "^features: row 1 has no value in column 'c'; leave such rows out"),
+        (np.arange(4).astype("datetime64[D]"), "^features: values of type datetime64.*convert them.*column 'c'"),
+        ([1.0, 2.0, np.nan, 4.0], r'^features: row 2, feature 2 \("c"\) is NaN; leave such rows out'),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.Data(good.assign(c=column), y)
+    with pytest.raises(fedstein.DataError, match="column 'c' is not of numbers"):
+        fedstein.Data(pl.DataFrame({"a": [1.0, 2.0], "c": ["x", "y"]}), [0, 1])
+    with pytest.raises(fedstein.DataError, match=r"shape \[2\]; they must be .*; one row is \[row\]"):
+        fedstein.Data(good.iloc[0], y)
+
+
+def test_messages_name_arguments_and_not_options_of_the_command() -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+    with pytest.raises(fedstein.ConfigError, match="^config is a Data; pass it as data=$"):
+        fedstein.train(data)  # type: ignore[arg-type]
+    run = fedstein.train(data=data, out="run", progress=False, **SMALL)
+    with pytest.raises(fedstein.ConfigError, match="not empty; choose another `out` or replace it with force=True$"):
+        fedstein.train(data=data, out="run", progress=False, **SMALL)
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").touch()
+    with pytest.raises(fedstein.ConfigError, match="^force=True replaces only the directory of a run"):
+        fedstein.train(data=data, out="mine", force=True, progress=False, **SMALL)
+    other = fedstein.train(data=fedstein.Data(X, y, seed=2), progress=False, **SMALL)
+    with pytest.raises(fedstein.ConfigError, match="^compare: `.*has other test rows.*other_rows=True compares them"):
+        run.report(compare=[other])
+
+
 def test_images_of_other_sides_are_refused() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 1, 4, 6))
@@ -385,7 +443,7 @@ def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -
         fedstein.resume("nothing", progress=False)
 
 
-def test_own_rows_resume_with_the_same_rows_only() -> None:
+def test_own_rows_resume_with_the_same_rows_only(command: Command) -> None:
     X, y, sites = trees()
     data = fedstein.Data(X, y, clients=sites)
 
@@ -400,9 +458,76 @@ def test_own_rows_resume_with_the_same_rows_only() -> None:
     own = r"the run part has rows of its own, which are not in its directory; .*resume\(.part., data=fedstein.Data"
     with pytest.raises(fedstein.ConfigError, match=own):
         fedstein.resume("part", progress=False)
+    refused = command("train", "--resume", "part", code=2).stderr
+    assert "the run in `part` has rows of its own" in refused and "fedstein.resume with data=" in refused
     whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
     resumed = fedstein.resume("part", data=data, progress=False)
     assert np.array_equal(resumed.predictions, whole.predictions)
+
+
+def test_the_config_of_a_run_on_own_rows_names_no_data_set(command: Command) -> None:
+    X, y, sites = trees()
+    data = fedstein.Data(X, y, clients=sites, name="trees")
+    turned = {"data": {"rotate": "principal"}, "seed": 3}
+    run = fedstein.train(turned, data=data, out="own", progress=False, **SMALL)
+    assert run.config["data"] == {"rotate": "principal", "rotate_from": "all-clients", "class_weights": "none"}
+    text = Path("own/config.toml").read_text()
+    assert "[data]\n# The rows are the program's own, and no data set:" in text and "digits" not in text
+    # The file and the dict repeat the run, and the command reads the directory.
+    for config in ("own/config.toml", text, run.config):
+        again = fedstein.train(config, data=data, progress=False)
+        assert np.array_equal(again.predictions, run.predictions) and again.config == run.config
+    assert "trees" in command("runs", ".").stdout
+    command("report", "own", "--out", "page")
+    assert 'type: "own-data"' in Path("page/MODEL_CARD.md").read_text()
+    Path("new.csv").write_text("a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in X[:5].tolist()))
+    lines = command("predict", "own", "--input", "new.csv").stdout.splitlines()[1:]
+    by_command = np.array([[float(p) for p in line.split(",")[2:]] for line in lines])
+    assert by_command == pytest.approx(run.predict(X[:5]), abs=1e-6)
+    assert "the run's data, `trees`, name no column" in command("evaluate", "own", "--input", "new.csv", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"data.kind": "twonorm"}, "`data.kind`"),
+        ("[data]\nkind = 'csv'", "`data.kind`"),
+        ({"data": {"normalise": "minmax"}}, "`data.normalise`"),
+        ("data.train_limit = 100\ndata.test_fraction = 0.5", "`data.test_fraction`, `data.train_limit`"),
+    ],
+)
+def test_keys_of_a_data_set_are_refused_beside_own_rows(config: Any, named: str) -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+    verb, them = ("have", "them") if ", " in named else ("has", "it")
+    with pytest.raises(
+        fedstein.ConfigError, match=f"^{named} {verb} no effect beside rows of your own; leave {them} out"
+    ):
+        fedstein.train(config, data=data, out="run", progress=False, **SMALL)
+    assert not Path("run").exists()
+
+
+def test_a_run_of_an_earlier_version_on_own_rows_resumes_and_opens() -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+
+    def stop(record: dict[str, Any]) -> None:
+        raise KeyError
+
+    many = {**SMALL, "rounds": 20}
+    with pytest.raises(KeyError):
+        fedstein.train(data=data, out="part", progress=stop, **many)
+    # It had the keys of the data set that it did not use.
+    file = Path("part/config.toml")
+    head, rest = file.read_text().split("[data]\n")
+    remark, keys = rest.split("\n", 1)
+    assert remark.startswith("# The rows are the program's own")
+    unused = 'kind = "digits"\nclasses = []\nnormalise = "auto"\ntest_fraction = 0.2\ntrain_limit = 0\ntest_limit = 0\n'
+    file.write_text(f"{head}[data]\n{unused}{keys}")
+    whole = fedstein.train(data=data, progress=False, **many)
+    resumed = fedstein.resume("part", data=data, progress=False)
+    assert np.array_equal(resumed.predictions, whole.predictions)
+    assert fedstein.train("part/config.toml", data=data, progress=False).classes == resumed.classes
 
 
 def test_an_interrupted_run_on_own_rows_says_that_it_needs_them() -> None:

@@ -88,7 +88,7 @@ impl Lock {
     ///
     /// # Errors
     /// The system does not say.
-    fn is_there(&self) -> io::Result<bool> {
+    pub fn is_there(&self) -> io::Result<bool> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;

@@ -9,6 +9,7 @@ use super::load::load;
 use super::options::DataDir;
 use crate::backend::KNOWN;
 use crate::experiment::config::Config;
+use crate::experiment::inventory::own_data;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved};
@@ -144,6 +145,13 @@ impl TrainArgs {
             if config.is_none() {
                 set.push(format!("data.kind={SITES}"));
             }
+        }
+        if let Some(run) = resume.as_ref().filter(|run| own_data(run).is_some()) {
+            return Err(ConfigError::Conflict(format!(
+                "the run in `{}` has rows of its own, which are not in its directory; resume it in the program that brought \
+                 them (in Python: fedstein.resume with data=)",
+                run.display()
+            )));
         }
         let file = resume.as_ref().map(|run| run.join(run_dir::CONFIG)).or(config);
         let overrides = Overrides { set, seed, backend };

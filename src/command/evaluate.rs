@@ -59,8 +59,8 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         }
         print_note(NO_SETS);
     }
-    let target = Target::of(&config, typed.target.as_deref())?;
-    let (rows, about) = read(&run, &new_rows::config_of_rows(&config, &typed.written)?, &typed, &target)?;
+    let target = Target::of(&run, &config, typed.target.as_deref())?;
+    let (rows, about) = read(&run, &new_rows::config_of_rows(&run, &config, &typed.written)?, &typed, &target)?;
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
     let evaluated = dispatch(&backend, job)??;
 
@@ -80,7 +80,7 @@ struct Target {
 
 impl Target {
     /// The column that was asked for, or that of the training file.
-    fn of(config: &Config, typed: Option<&str>) -> Result<Self, CliError> {
+    fn of(run: &Finished, config: &Config, typed: Option<&str>) -> Result<Self, CliError> {
         if let Some(column) = typed {
             return Ok(Self { column: column.to_owned(), key: "--target" });
         }
@@ -93,7 +93,7 @@ impl Target {
             false => Ok(Self { column, key: "data.target of the run; --target names another" }),
             true => Err(CliError::Usage(format!(
                 "--target is needed: the run's data, `{}`, name no column of targets",
-                config.data_kind()
+                run.data_name(config)
             ))),
         }
     }

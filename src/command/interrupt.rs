@@ -123,4 +123,8 @@ impl Observer for Interruptible {
     fn wants_to_stop(&self) -> bool {
         self.asked.load(Relaxed) || self.shown.wants_to_stop()
     }
+
+    fn gives_up(&self) -> bool {
+        self.shown.gives_up()
+    }
 }

@@ -189,4 +189,8 @@ impl Observer for Logged {
     fn wants_to_stop(&self) -> bool {
         self.inner.wants_to_stop()
     }
+
+    fn gives_up(&self) -> bool {
+        self.inner.gives_up()
+    }
 }

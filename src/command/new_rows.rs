@@ -46,7 +46,7 @@ pub(super) fn read(run: &Finished, config: &Config, input: &Path, besides: Besid
 ///
 /// # Errors
 /// The run was not trained on a table, or a value is not one of its key.
-pub(super) fn config_of_rows(config: &Config, written: &Written) -> Result<Config, CliError> {
+pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written) -> Result<Config, CliError> {
     let Written { delimiter, decimal, date_format } = written;
     let mut config = config.clone();
     for (option, key, value) in [
@@ -58,7 +58,8 @@ pub(super) fn config_of_rows(config: &Config, written: &Written) -> Result<Confi
         let kind = config.data_kind().to_owned();
         let known = schema().section("data").and_then(|section| section.key(&kind, key)).ok_or_else(|| {
             CliError::Usage(format!(
-                "{option}: the run's data are `{kind}`, whose new rows are plain numbers with commas between them"
+                "{option}: the run's data are `{}`, whose new rows are plain numbers with commas between them",
+                run.data_name(&config)
             ))
         })?;
         let checked = known.accepts.check(&Value::String(value.clone()));

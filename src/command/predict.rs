@@ -41,7 +41,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
         return Err(no_range(&run));
     }
-    let of_rows = new_rows::config_of_rows(&config, &typed.written)?;
+    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
     let job = Job { run: &run, config: &config, of_rows: &of_rows, typed: &typed, recalibrated: &recalibrated, range };
     let (text, notes) = dispatch(&backend, job)??;
     for note in recalibrated.notes(typed.raw).iter().chain(&notes) {

@@ -188,6 +188,10 @@ impl Observer for Events {
     fn wants_to_stop(&self) -> bool {
         self.inner.wants_to_stop()
     }
+
+    fn gives_up(&self) -> bool {
+        self.inner.gives_up()
+    }
 }
 
 #[cfg(test)]

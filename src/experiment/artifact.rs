@@ -21,7 +21,7 @@ use crate::report::files::{FileError, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Checkpoints, Digests, Snapshot, blocks_of};
-use super::config::{CheckpointConfig, Config};
+use super::config::{CheckpointConfig, Config, to_toml_of_own_rows};
 use super::evaluate::Predicted;
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
@@ -205,7 +205,11 @@ impl Artifacts {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, own_model));
         }
-        dir.write(run_dir::CONFIG, self.resolved.to_toml().as_bytes()).map_err(directory)?;
+        let config_toml = match card.own_data {
+            true => to_toml_of_own_rows(&self.resolved),
+            false => self.resolved.to_toml(),
+        };
+        dir.write(run_dir::CONFIG, config_toml.as_bytes()).map_err(directory)?;
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         if let Some(rotation) = rotation {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;

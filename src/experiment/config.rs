@@ -138,6 +138,24 @@ const TOP: &[Key] = &[
 /// The keys of `[data]` that every data set has, in the order of a resolved config.
 const DATA_KEYS: &[Key] = &[rotation::ROTATE, rotation::ROTATE_FROM, class_weights::CLASS_WEIGHTS];
 
+/// The line of `config.toml` in `[data]` of a run on rows of the program's own.
+const OWN_ROWS: &str =
+    "The rows are the program's own, and no data set: `kind` and its keys have no effect and are left out.";
+
+/// Whether a key, as `section.key`, is one of `[data]` that has no effect where a program brings the rows.
+pub fn is_of_data_set(path: &str) -> bool {
+    path.strip_prefix("data.").is_some_and(|name| DATA_KEYS.iter().all(|key| key.name != name))
+}
+
+/// The content of `config.toml` of a run on rows of the program's own: `[data]` has only the keys that have an effect.
+pub(super) fn to_toml_of_own_rows(resolved: &Resolved) -> String {
+    let mut shown = resolved.clone();
+    if let Some(toml::Value::Table(data)) = shown.table.get_mut("data") {
+        data.retain(|name, _| !is_of_data_set(&format!("data.{name}")));
+    }
+    shown.to_toml_with("data", OWN_ROWS)
+}
+
 /// All sections with their keys.
 pub fn schema() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -230,7 +248,7 @@ impl ConfigLoader {
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&config.algorithm, self.own)?;
-        resolved.notes.extend(config.without_effect(&resolved.changed));
+        resolved.notes.extend(config.without_effect(&resolved.changed, self.own.data.is_some()));
         resolved.notes.extend(config.without_constant(self.own));
         Ok((config, resolved))
     }

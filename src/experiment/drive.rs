@@ -141,6 +141,10 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let outcome =
             Outcome { particles, posterior, predicted, evaluation, personal, best, calibrated, rounds, seconds };
         notes.iter().for_each(|note| observer.note(note));
+        if observer.gives_up() {
+            let round = outcome.rounds.last().map_or(0, |record| record.round);
+            return Err(RunError::Interrupted { round, rounds: config.rounds });
+        }
         if let Some(artifacts) = artifacts {
             notes.into_iter().for_each(|note| artifacts.note(note));
             artifacts.finish(&config.checkpoint, &outcome, &names)?;

@@ -166,6 +166,11 @@ impl Finished {
         Config::of_run(Source { name: &name, text: &self.config_toml })
     }
 
+    /// What messages call the data: the kind of `[data]`, or the name of rows that the program brought.
+    pub fn data_name<'a>(&'a self, config: &'a Config) -> &'a str {
+        if self.card.own_data { &self.card.data } else { config.data_kind() }
+    }
+
     /// An empty data set of the shape that the model was trained on.
     pub fn shape(&self) -> Dataset {
         self.card.shape()

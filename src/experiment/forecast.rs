@@ -125,11 +125,7 @@ impl Finished {
             rotation.apply(&mut features)?;
         }
         if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            let (row, column) = (row + 1, column + 1);
-            return Err(RunError::Config(format!(
-                "{input}: data row {row}, feature {column} is not finite on the scale of the training rows (`normalisation` \
-                 in model.json)"
-            )));
+            return Err(RunError::Feature { input: input.to_owned(), row, column });
         }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };

@@ -213,8 +213,8 @@ fn text(config: &Table, place: &[&str]) -> String {
     table.and_then(|table| table.get(*last)?.as_str()).unwrap_or_default().to_owned()
 }
 
-/// The name of rows that the program brought, of which the config knows nothing.
-fn own_data(run: &Path) -> Option<String> {
+/// The name of rows that a run's program brought, of which the config knows nothing; `None` where it brought none.
+pub fn own_data(run: &Path) -> Option<String> {
     let card: Json = serde_json::from_str(&read_text(&run.join(run_dir::MODEL)).ok()?).ok()?;
     card["own_data"].as_bool().filter(|is_own| *is_own).and_then(|_| card["data"].as_str()).map(str::to_owned)
 }

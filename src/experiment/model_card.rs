@@ -2,7 +2,6 @@
 //! known. Its head is that of a model card of Hugging Face. Every number is that of the report's `report.json`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -14,11 +13,13 @@ use crate::algorithm::Algorithm as _;
 use crate::datasets::{DataConfig, Reading};
 use crate::error::RunError;
 use crate::metrics::{Metric, View};
-use crate::report::files::{read_text, write_atomic};
 use crate::report::{PartitionTable, PersonalTable, decimals};
 
 /// The file's name.
 pub const MODEL_CARD: &str = "MODEL_CARD.md";
+
+/// The type of rows that the program brought: no data set of fedstein.
+const OWN_DATA: &str = "own-data";
 
 /// Up to this number of clients each has a row; of more, only the sizes are summarised.
 const LISTED: usize = 30;
@@ -26,16 +27,13 @@ const LISTED: usize = 30;
 /// Below this number of test rows the card says that they are few: a share has a 95 % interval of ±10 points.
 const FEW_ROWS: u64 = 100;
 
-/// Writes the card of a run into the directory of its report, whose `report.json` is `json`.
+/// The card of a run, whose report has this `report.json`.
 ///
 /// # Errors
-/// The report cannot be read, or the card cannot be written.
-pub(super) fn write(run: &Finished, config: &Config, json: &Path, out: &Path) -> Result<(), RunError> {
-    let failed = |error: &dyn std::fmt::Display| RunError::Output(format!("{}: {error}", json.display()));
-    let text = read_text(json).map_err(|error| failed(&error))?;
-    let report = serde_json::from_str(&text).map_err(|error| failed(&error))?;
-    let text = Card { run, config, report: &report, provenance: run.provenance() }.text()?;
-    write_atomic(&out.join(MODEL_CARD), text.as_bytes()).map_err(|error| RunError::Output(error.to_string()))
+/// The report or the run's configuration cannot be read.
+pub(super) fn text(run: &Finished, config: &Config, json: &str) -> Result<String, RunError> {
+    let report = serde_json::from_str(json).map_err(|error| RunError::Output(format!("report.json: {error}")))?;
+    Card { run, config, report: &report, provenance: run.provenance() }.text()
 }
 
 impl Finished {
@@ -111,7 +109,7 @@ impl Card<'_> {
             head,
             "    dataset:\n      name: {}\n      type: {}",
             json!(card.data),
-            json!(self.config.data_kind())
+            json!(if card.own_data { OWN_DATA } else { self.config.data_kind() })
         );
         head.push_str("    metrics:\n");
         for (metric, value) in self.metrics() {

@@ -37,6 +37,12 @@ pub trait Observer: Send + Sync {
     fn wants_to_stop(&self) -> bool {
         false
     }
+    /// Whether nobody waits for the run any more. It then ends when a round ends, without a checkpoint, and writes nothing:
+    /// its directory may be gone, or another run's. Queried before the directory is created, after every round and before
+    /// the final files.
+    fn gives_up(&self) -> bool {
+        false
+    }
 }
 
 /// An observer that reports nothing.

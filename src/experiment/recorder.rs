@@ -287,6 +287,9 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         server: &dyn ServerHalf<B>,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
+        if self.observer.gives_up() {
+            return Err(RunError::Interrupted { round: self.notes.rounds.round(), rounds: self.config.rounds });
+        }
         let uplink = self.notes.rounds.uplink_bytes() + round.uplink_bytes;
         let is_last = round.round == self.config.rounds || self.stop.is_used_up(uplink, self.seconds());
         let due = is_last || self.is_regular(round.round);

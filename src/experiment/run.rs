@@ -151,6 +151,9 @@ fn run_with<B: Backend>(
     };
     check_size(algorithm, &*model)?;
     let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
+    if observer.gives_up() {
+        return Err(RunError::Interrupted { round: 0, rounds: config.rounds });
+    }
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let mut rows = RowsOfRun::here(config, &data, &partition, notes);
         (rows.card.own_model, rows.card.own_data) = (experiment.model.is_some(), experiment.data.is_some());

@@ -255,7 +255,8 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        if self.kept {
+        // The directory may have been removed meanwhile, and another run's be in its place.
+        if self.kept || !self.lock.is_there().unwrap_or(true) {
             return;
         }
         // This cleans up after an error that is being reported already; a second error would only hide it.

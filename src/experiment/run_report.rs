@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use super::finished::Finished;
-use super::model_card;
+use super::model_card::{self, MODEL_CARD};
 use super::personal::PersonalResults;
 use super::run_dir;
 use crate::algorithm::Algorithm as _;
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::metrics::{ClientScores, equal_width};
-use crate::report::{self, Comparison, Content, Report, ReportError, ReportFiles, RunSummary, csv};
+use crate::report::files::{FileError, write_atomic};
+use crate::report::{self, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, csv};
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
 /// if it is missing; files of an earlier report in it are replaced. Returns `None` where the run has no predictions to
@@ -33,6 +34,28 @@ pub struct ReportOptions<'a> {
     pub compare: &'a [Finished],
     /// Whether these runs may have other test rows.
     pub other_rows: bool,
+}
+
+/// The contents of the files of a run's report.
+#[derive(Clone, Debug)]
+pub struct RenderedRun {
+    /// Those of the report.
+    pub report: Rendered,
+    /// `MODEL_CARD.md`.
+    pub model_card: String,
+}
+
+impl RenderedRun {
+    /// Writes the files into the directory `out`, which is created if it is missing; each appears whole or not at all.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, out: &Path) -> Result<ReportFiles, RunError> {
+        let failed = |error: FileError| RunError::Output(error.to_string());
+        let files = self.report.write(out).map_err(failed)?;
+        write_atomic(&out.join(MODEL_CARD), self.model_card.as_bytes()).map_err(failed)?;
+        Ok(files)
+    }
 }
 
 /// The test rows of a report, with which those of other runs are compared.
@@ -67,10 +90,17 @@ impl Finished {
     /// where there is nothing to report on: the run has neither predictions (a toy density) nor scores of its sites.
     ///
     /// # Errors
-    /// The run's configuration or predictions, or the predictions of a run to compare, cannot be read; a run to compare
-    /// has another task; the number of bins is out of range, or is not that of the sites' scores; the report cannot be
-    /// written.
+    /// As [`Self::rendered`]; or the report cannot be written.
     pub fn report(&self, out: &Path, options: ReportOptions<'_>) -> Result<Option<ReportFiles>, RunError> {
+        self.rendered(options)?.map(|report| report.write(out)).transpose()
+    }
+
+    /// Computes what [`Self::report`] writes, without writing a file.
+    ///
+    /// # Errors
+    /// The run's configuration or predictions, or the predictions of a run to compare, cannot be read; a run to compare
+    /// has another task; the number of bins is out of range, or is not that of the sites' scores.
+    pub fn rendered(&self, options: ReportOptions<'_>) -> Result<Option<RenderedRun>, RunError> {
         let (summary, config) = (&self.summary, self.config()?);
         let path = self.path.join(run_dir::PREDICTIONS);
         let scores = self.scores()?.filter(|_| !path.exists());
@@ -100,23 +130,23 @@ impl Finished {
         };
         let seed = config.seed;
         let uncertainty = summary.uncertainty.clone();
-        let files = if let Some(scores) = scores {
+        let report = if let Some(scores) = scores {
             let content = Content::Sums { scores, uncertainty };
             let run = run(TestRows { classes: classifies(self), targets: None })?;
-            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
+            report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
         } else if classifies(self) {
             let predictions = csv::read_predictions(&path).map_err(unreadable)?;
             let content = Content::Classification { predictions: &predictions, uncertainty };
             let run = run(TestRows::of_labels(predictions.labels()))?;
-            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
+            report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
         } else {
             let predictions = csv::read_regression(&path).map_err(unreadable)?;
             let content = Content::Regression { predictions: &predictions };
             let run = run(TestRows::of_targets(predictions.target()))?;
-            write_files(&Report { title, content, bins, seed, run, groups: None }, out)?
+            report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
         };
-        model_card::write(self, &config, &files.json, out)?;
-        Ok(Some(files))
+        let model_card = model_card::text(self, &config, &report.json)?;
+        Ok(Some(RenderedRun { report, model_card }))
     }
 
     /// The sums over the test rows of all sites, of a run whose rows are at sites.
@@ -218,10 +248,14 @@ pub(crate) fn comparisons(
 /// # Errors
 /// The predictions cannot be scored with this number of bins, or a file cannot be written.
 pub(crate) fn write_files(report: &Report<'_>, out: &Path) -> Result<ReportFiles, RunError> {
-    report::write(report, out).map_err(|error| match error {
+    report::write(report, out).map_err(of_report)
+}
+
+fn of_report(error: ReportError) -> RunError {
+    match error {
         ReportError::Metric(_) => RunError::Config(error.to_string()),
         _ => RunError::Output(error.to_string()),
-    })
+    }
 }
 
 /// The error of predictions that cannot be read: the input is wrong.

@@ -82,6 +82,9 @@ pub fn serve<B: Backend>(
         false => Vec::new(),
     };
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
+    if observer.gives_up() {
+        return Err(RunError::Interrupted { round: 0, rounds: config.rounds });
+    }
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let mut rows = sites.rows(config, card.clone(), test.as_ref());
         rows.notes.extend(notes);

@@ -1,5 +1,6 @@
 //! The command on a run that a program has made with a model and with rows of its own.
 
+use std::fs;
 use std::sync::Arc;
 
 use burn::module::Module;
@@ -67,4 +68,12 @@ fn a_run_with_rows_of_its_own_is_listed_with_their_name() {
     drop(artifacts);
     let printed = place.works("runs run").stdout;
     assert!(printed.contains("  hospitals  ") && !printed.contains("digits"), "{printed}");
+    let config = fs::read_to_string(place.path("run/config.toml")).unwrap();
+    let data = "[data]\n# The rows are the program's own";
+    assert!(config.contains(data) && config.contains("\nrotate = ") && !config.contains("digits"), "{config}");
+    place.refuses("train --resume run --set rounds=3 --quiet", &["the run in `run` has rows of its own"]);
+    place.write("rows.csv", "a,b\n1,2\n");
+    place.works("predict run --input rows.csv");
+    place.refuses("evaluate run --input rows.csv", &["--target is needed", "`hospitals`"]);
+    place.works("report run");
 }

@@ -107,6 +107,44 @@ impl Observer for Impatient {
     }
 }
 
+/// Nobody waits for the run any more once so many rounds have ended.
+struct Gone {
+    after: usize,
+    rounds: AtomicUsize,
+}
+
+impl Observer for Gone {
+    fn finished_round(&self, _: &RoundRecord) {
+        self.rounds.fetch_add(1, Relaxed);
+    }
+    fn gives_up(&self) -> bool {
+        self.rounds.load(Relaxed) >= self.after
+    }
+}
+
+#[test]
+fn a_run_that_nobody_waits_for_writes_nothing() {
+    let overrides = small("fedavg", &[]);
+    for after in [0, 2] {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("run");
+        let (experiment, mut artifacts) = on(&overrides, &path, false);
+        let gone = Gone { after, rounds: AtomicUsize::new(0) };
+        let ended = run::<Flex>(&experiment, &gone, Some(&mut artifacts)).unwrap_err();
+        assert!(matches!(ended, RunError::Interrupted { round, rounds: ROUNDS } if round == after), "{ended}");
+        assert_eq!(gone.rounds.into_inner(), after);
+        drop(artifacts);
+        match after {
+            0 => assert!(!path.exists()),
+            _ => {
+                let rounds = fs::read_to_string(path.join("rounds.csv")).unwrap();
+                assert_eq!(rounds.lines().count(), 1 + after, "{rounds}");
+                assert!(!path.join("summary.json").exists() && path.join("checkpoint/round-2.json").exists());
+            }
+        }
+    }
+}
+
 /// A run that is stopped after every round, each time by another process as far as its state is concerned.
 fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
     for round in 1..ROUNDS {

@@ -19,6 +19,7 @@ from ._arrays import (
     as_text,
     as_vector,
     as_whole,
+    is_missing,
     refuse_dates,
     refuse_missing,
 )
@@ -38,13 +39,43 @@ def columns_of(values: Any) -> list[str] | None:
 
 def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
     """Features as [n, p], and the shape of a row."""
-    array = as_floats(values, what)
+    try:
+        array = as_floats(values, what)
+    except DataError:
+        _refuse_columns(values, what)
+        raise
     if array.ndim < 2:
-        raise DataError(f"{what} have the shape {list(array.shape)}; they must be [n, p], or [n, ...] for images")
+        one = "; one row is [row]" if array.ndim == 1 else ""
+        raise DataError(f"{what} have the shape {list(array.shape)}; they must be [n, p], or [n, ...] for images{one}")
     if array.size == 0:
         raise DataError(f"{what} have the shape {list(array.shape)}; there must be at least one row and one feature")
     shape = list(array.shape[1:])
     return array.reshape(len(array), -1), shape
+
+
+def _refuse_columns(values: Any, what: str) -> None:
+    """Check that every column of a table is of numbers.
+
+    Raises
+    ------
+    DataError
+        A column is not; the first such column is named.
+    """
+    for name in columns_of(values) or []:
+        column = as_array(values[name], what)
+        if column.dtype.kind in "Of":
+            missing = next((row for row, value in enumerate(column.tolist()) if is_missing(value)), None)
+            if missing is not None:
+                raise DataError(
+                    f"{what}: row {missing} has no value in column {name!r}; leave such rows out, or fill them"
+                )
+        try:
+            as_floats(column, what)
+        except DataError as error:
+            if column.dtype.kind in "mM":
+                raise DataError(f"{error} (column {name!r})") from error
+            reason = "; leave it out, or encode it in numbers, such as 0 and 1"
+            raise DataError(f"{what}: column {name!r} is not of numbers{reason}") from error
 
 
 class Data:

@@ -79,7 +79,9 @@ class Rows:
 
 @final
 class Plan:
-    def __new__(cls, source: tuple[str, str] | None, set: Sequence[str], data: Rows | None) -> Plan: ...
+    def __new__(
+        cls, source: tuple[str, str] | None, set: Sequence[str], data: Rows | None, resumes: bool = False
+    ) -> Plan: ...
     def to_toml(self) -> str: ...
     def name(self) -> str: ...
     def notes(self) -> list[str]: ...
@@ -127,7 +129,7 @@ def train(
     out: Path,
     force: bool,
     resume: bool,
-    report: bool,
+    temporary: Path | None,
     bar: bool,
     tell: Callable[[str, Any, str], object],
 ) -> None: ...

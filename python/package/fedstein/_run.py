@@ -347,7 +347,8 @@ def train(
         The experiment: a file, its text (anything with a "=" that is not a file), or its keys, nested or dotted.
         Without it, the built-in experiment on digits; with `data`, the defaults of every key.
     data : Data or dict, optional
-        Rows in the place of `[data]`; or the keys of `[data]`.
+        Rows in the place of `[data]`, of which only `rotate`, `rotate_from` and `class_weights` then have an effect; or
+        the keys of `[data]`.
     out : path, optional
         The directory of the run's files. Without it, they are in a temporary directory, which is removed with the
         returned object.
@@ -368,14 +369,15 @@ def train(
     Raises
     ------
     ConfigError
-        A key or a value is wrong, or `out` holds something. Nothing was run.
+        A key or a value is wrong, a key of `[data]` has no effect beside `data`, or `out` holds something. Nothing was
+        run.
     DataError
         The rows cannot be used. Nothing was run.
     RunFailed
         The run began and could not be completed.
     Interrupted
         Ctrl-C: the run ended at its round's end, with a checkpoint. It is a `KeyboardInterrupt`; a second Ctrl-C does
-        not wait for the round's end.
+        not wait for the round's end, and nothing more is written.
 
     Examples
     --------
@@ -419,7 +421,7 @@ def resume(
             f"fedstein.resume({str(path)!r}, data=fedstein.Data(...))"
         )
     file = Path(path) / "config.toml"
-    plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data))
+    plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data), resumes=True)
     return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
 
 
@@ -506,6 +508,8 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
         return ("the config", ""), _assignments(config)
     if isinstance(config, str) and ("=" in config or "\n" in config) and not os.path.exists(config):
         return ("the config", config), []
+    if isinstance(config, Data):
+        raise ConfigError("config is a Data; pass it as data=")
     if not isinstance(config, (str, os.PathLike)):
         raise ConfigError(f"config is a {type(config).__name__}; it must be a path, TOML text or a dict")
     return (str(config), _read(Path(config))), []
@@ -573,7 +577,7 @@ def _execute(
             path,
             force,
             resume,
-            temporary is None,
+            None if temporary is None else Path(temporary),
             shown.is_bar,
             shown,
         )

@@ -2,7 +2,7 @@
 
 use fedstein_schema::list;
 
-use super::{Config, RobustRule};
+use super::{Config, RobustRule, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
@@ -17,15 +17,21 @@ impl Config {
     ///
     /// # Arguments
     /// - `changed`: the keys that do not have their default, as `section.key`.
-    pub(super) fn without_effect(&self, changed: &[String]) -> Vec<String> {
-        let sentence = |(_, keys, why): Rule| {
+    /// - `own_rows`: whether the program brings the rows.
+    pub(super) fn without_effect(&self, changed: &[String], own_rows: bool) -> Vec<String> {
+        let sentence = |unused: &[&str], why: &str| {
+            let verb = if unused.len() == 1 { "has" } else { "have" };
+            (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
+        };
+        let by_rule = |(_, keys, why): Rule| {
             let is_one =
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
-            let unused: Vec<&str> = changed.iter().map(String::as_str).filter(is_one).collect();
-            let verb = if unused.len() == 1 { "has" } else { "have" };
-            (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(&unused)))
+            sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
-        self.rules().into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(sentence).collect()
+        let of_data_set = |path: &&str| own_rows && is_of_data_set(path);
+        let unused: Vec<&str> = changed.iter().map(String::as_str).filter(of_data_set).collect();
+        let rules = self.rules().into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
+        rules.chain(sentence(&unused, "the rows are the program's own")).collect()
     }
 
     fn rules(&self) -> Vec<Rule> {
