@@ -571,11 +571,11 @@ mod tests {
                     "set 1 is [3, 3], set 0 [2, 3]",
                 ),
                 (
-                    &|| drop(Set::weighted_sum(&[three.clone()], &[1.0], Some(&[vec![0, 1, 3]]))),
+                    &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1, 3]]))),
                     "3 numbers below 3, not [0, 1, 3]",
                 ),
                 (
-                    &|| drop(Set::weighted_sum(&[three.clone()], &[1.0], Some(&[vec![0, 1]]))),
+                    &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1]]))),
                     "3 numbers below 3, not [0, 1]",
                 ),
                 (&|| drop(Set::mean_of(&[three.clone(), two.clone()])), "set 1 is [2, 3], set 0 [3, 3]"),
