@@ -93,6 +93,35 @@ pub enum ArrayError {
         /// The actual shape.
         found: Vec<usize>,
     },
+    /// An array with another number of values than its shape says.
+    #[error("an array of the shape {shape:?} has {} numbers, not {found}", shape.iter().product::<usize>())]
+    Values {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The number of values found.
+        found: usize,
+    },
+    /// Particles of a layout without parameter blocks.
+    #[error("the layout has no parameter blocks, so that there is nothing that a particle could hold")]
+    NoBlocks,
+    /// Another number of blocks than the layout has.
+    #[error("{found} blocks of particles for a layout of {expected}")]
+    Blocks {
+        /// The number of blocks of the layout.
+        expected: usize,
+        /// The number of blocks found.
+        found: usize,
+    },
+    /// A block of particles with another shape, type or place.
+    #[error("block `{name}` of particles must be {expected}, not {found}")]
+    Block {
+        /// The name of the block.
+        name: String,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
     /// An array with invalid values.
     #[error("{0}")]
     Content(String),

@@ -59,7 +59,7 @@ pub enum BackendError {
         reason: String,
     },
     /// The device cannot compute in this precision.
-    #[error("backend \"{name}\" cannot compute in {precision}; use precision = \"f32\" or --backend flex")]
+    #[error("backend \"{name}\" cannot compute in {precision}; use precision = \"f32\", or backend flex")]
     NoPrecision {
         /// The value of `--backend`.
         name: &'static str,
@@ -231,7 +231,16 @@ impl<B: Backend> Session<B> {
     }
 
     /// A row-major host matrix of f32 on the device, `[rows, columns]` = `shape`.
+    ///
+    /// # Panics
+    /// There are not rows · columns values.
+    #[track_caller]
     pub fn upload(&self, values: Vec<f32>, shape: [usize; 2]) -> Tensor<2> {
+        let found = values.len();
+        assert!(
+            Some(found) == shape[0].checked_mul(shape[1]),
+            "a matrix of the shape {shape:?} cannot hold {found} numbers"
+        );
         Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
     }
 

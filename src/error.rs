@@ -91,7 +91,7 @@ pub enum RunError {
     #[error("the server cannot take the barycenter: {0}")]
     Transport(#[from] TransportError),
     /// The predictions are invalid, as those of diverged particles.
-    #[error("the predictions cannot be evaluated: {0}; a smaller optimizer.lr or algorithm.step_size usually helps")]
+    #[error("the predictions cannot be evaluated: {0}{advice}", advice = if diverged(.0) { SMALLER_STEPS } else { "" })]
     Predictions(MetricError),
     /// A Langevin chain diverged.
     #[error("step {step}: chain {chain} is not finite; a smaller algorithm.step_size usually helps")]
@@ -116,9 +116,14 @@ pub enum RunError {
     /// The client is not selected in this round, so the server has no request for it.
     #[error("client {0} is not selected in this round")]
     NotSelected(usize),
-    /// The client's computation panicked in an earlier round; it gives no further replies.
-    #[error("client {0} stopped in an earlier round")]
-    Stopped(usize),
+    /// The client's computation panicked; it gives no further replies.
+    #[error("client {client}: {reason}")]
+    Stopped {
+        /// Client, from 0.
+        client: usize,
+        /// The round, and what the panic said.
+        reason: String,
+    },
     /// Messages to the sites are not delivered any more.
     #[error("the connection to the sites has ended: {0}")]
     Disconnected(String),
@@ -136,6 +141,21 @@ pub enum RunError {
         /// The number of rounds of the whole run.
         rounds: usize,
     },
+}
+
+/// What helps where predictions are not finite.
+const SMALLER_STEPS: &str = "; a smaller optimizer.lr or algorithm.step_size usually helps";
+
+/// Whether predictions are those of particles that have diverged, rather than of arguments that do not fit together.
+fn diverged(error: &MetricError) -> bool {
+    matches!(
+        error,
+        MetricError::Probability { .. }
+            | MetricError::LogProbability { .. }
+            | MetricError::RowSum { .. }
+            | MetricError::NotFinite { .. }
+            | MetricError::NotPositive { .. }
+    )
 }
 
 impl RunError {
@@ -192,7 +212,7 @@ impl RunError {
             | Self::Array(_)
             | Self::NoClient(_)
             | Self::NotSelected(_)
-            | Self::Stopped(_)
+            | Self::Stopped { .. }
             | Self::Disconnected(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,
@@ -203,5 +223,21 @@ impl RunError {
 impl From<burn::tensor::TensorReadError> for RunError {
     fn from(error: burn::tensor::TensorReadError) -> Self {
         Self::Device(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaller_steps_are_advised_where_particles_diverge_and_not_where_arguments_do_not_fit() {
+        let value = f64::NAN;
+        let says = |error| RunError::Predictions(error).to_string().contains("a smaller optimizer.lr");
+        assert!(says(MetricError::LogProbability { particle: 0, row: 0, class: 0, value }));
+        assert!(says(MetricError::NotPositive { what: "precision", index: 0, value }));
+        assert!(!says(MetricError::Length { what: "labels", got: 3, expected: 4 }));
+        assert!(!says(MetricError::Bins { got: 0, max: 9 }) && !says(MetricError::NoRows));
+        assert!(!says(MetricError::Label { row: 0, label: 7, classes: 2 }));
     }
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use burn::tensor::{DType, Tensor, TensorData, TensorReadError};
+use burn::tensor::{DType, Device, Tensor, TensorData, TensorReadError};
 use fedstein_models::Layout;
 use ndarray::Array2;
 
@@ -20,20 +20,91 @@ pub struct Particles<B: Backend> {
 }
 
 impl<B: Backend> Particles<B> {
-    /// Particles from blocks `[N, size]` on B's device, in the layout's order.
+    /// Particles from blocks `[N, size]` of the layout, in its order, such as those of
+    /// [`Model::likelihood_score`](crate::models::Model::likelihood_score).
+    ///
+    /// # Errors
+    /// There are other blocks than those of the layout, no particles, or a block is not `[N, size]`, or not of the element
+    /// type or on the device of the session.
+    pub fn new(blocks: Vec<Tensor<2>>, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
+        let (found, expected) = (blocks.len(), layout.blocks().len());
+        if found != expected {
+            return Err(ArrayError::Blocks { expected, found });
+        }
+        let Some([rows, _]) = blocks.first().map(Tensor::dims) else { return Err(ArrayError::NoBlocks) };
+        for (tensor, block) in blocks.iter().zip(layout.blocks()) {
+            let wrong =
+                |expected: String, found: String| Err(ArrayError::Block { name: block.name.clone(), expected, found });
+            let (shape, needed) = (tensor.dims(), [rows.max(1), block.size()]);
+            if shape != needed {
+                return wrong(format!("{needed:?}"), format!("{shape:?}"));
+            }
+            if tensor.dtype() != session.dtype() {
+                return wrong(format!("{:?}", session.dtype()), format!("{:?}", tensor.dtype()));
+            }
+            // A device may have several names; that of a new tensor is the one that counts.
+            let is_there = |device: &Device| *device == session.upload(vec![0.0], [1, 1]).device();
+            let device = tensor.device();
+            if device != *session.device() && !is_there(&device) {
+                return wrong(format!("on {:?}", session.device()), format!("on {device:?}"));
+            }
+        }
+        Ok(Self::from_blocks(blocks, layout.clone()))
+    }
+
+    /// [`Self::new`] for blocks that come from particles.
+    ///
+    /// # Panics
+    /// There are other blocks than those of the layout, or a block is not `[N, size]`.
+    #[track_caller]
     pub(crate) fn from_blocks(blocks: Vec<Tensor<2>>, layout: Arc<Layout>) -> Self {
-        debug_assert_eq!(blocks.len(), layout.blocks().len());
+        let (found, expected) = (blocks.len(), layout.blocks().len());
+        assert!(found == expected, "{found} blocks of particles for a layout of {expected}");
+        let rows = blocks.first().map_or(0, |block| block.dims()[0]);
+        for (tensor, block) in blocks.iter().zip(layout.blocks()) {
+            let (shape, needed) = (tensor.dims(), [rows, block.size()]);
+            assert!(shape == needed, "block `{}` of particles must be {needed:?}, not {shape:?}", block.name);
+        }
         Self { blocks, layout, backend: PhantomData }
+    }
+
+    /// Checks that every block of another set has the size of this one's.
+    #[track_caller]
+    fn must_have_blocks_of(&self, other: &Self) {
+        if Arc::ptr_eq(&self.layout, &other.layout) {
+            return;
+        }
+        let sizes = |set: &Self| set.layout.blocks().iter().map(|block| block.size()).collect::<Vec<_>>();
+        let (own, others) = (sizes(self), sizes(other));
+        assert!(own == others, "particles with blocks of {own:?} numbers do not go together with blocks of {others:?}");
+    }
+
+    /// Checks that this is a set of one.
+    #[track_caller]
+    fn must_be_one(&self) {
+        assert!(self.count() == 1, "the centre must be one particle, [1, {}], not {:?}", self.dim(), self.shape());
+    }
+
+    /// `[N, d]`.
+    fn shape(&self) -> [usize; 2] {
+        [self.count(), self.dim()]
     }
 
     /// Particles from flat host rows `[N, d]`.
     ///
     /// # Errors
-    /// The array is not `[N, d]` for this layout.
+    /// The array is not `[N, d]` for this layout, or has another number of values than its shape says.
     pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
         let [rows, dim] = array.shape[..] else { return Err(ArrayError::NotMatrix(array.shape.clone())) };
+        if layout.blocks().is_empty() {
+            return Err(ArrayError::NoBlocks);
+        }
         if dim != layout.dim() || rows == 0 {
             return Err(ArrayError::Particles { dim: layout.dim(), rows, columns: dim });
+        }
+        let found = array.values.len();
+        if rows.checked_mul(dim) != Some(found) {
+            return Err(ArrayError::Values { shape: array.shape.clone(), found });
         }
         let blocks = layout.blocks().iter().map(|block| {
             let columns = block.offset..block.offset + block.size();
@@ -109,19 +180,35 @@ impl<B: Backend> Particles<B> {
         Ok((squares / (freedom * self.dim() as f64)).sqrt())
     }
 
-    /// The particles whose blocks are the function of these blocks, each `[N, size]`.
+    /// The particles whose blocks are the function of these blocks, each `[N, size]`. The function may change N.
+    ///
+    /// # Panics
+    /// The results are not `[M, size]` with one M.
+    #[track_caller]
     pub fn map(&self, mut f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         let blocks = self.blocks.iter().map(|block| f(block.clone())).collect();
         Self::from_blocks(blocks, self.layout.clone())
     }
 
     /// [`Self::map`] that gives its blocks away, so that they can be changed in place.
+    ///
+    /// # Panics
+    /// As [`Self::map`].
+    #[track_caller]
     pub fn map_into(self, f: impl FnMut(Tensor<2>) -> Tensor<2>) -> Self {
         Self::from_blocks(self.blocks.into_iter().map(f).collect(), self.layout)
     }
 
-    /// The particles whose blocks are the function of the pairs of blocks of two sets.
+    /// The particles whose blocks are the function of the pairs of blocks of two sets, `[N, d]` both, or one of them `[1, d]`.
+    ///
+    /// # Panics
+    /// The sets have other shapes, or the results are not `[M, size]` with one M.
+    #[track_caller]
     pub fn zip(self, other: Self, mut f: impl FnMut(Tensor<2>, Tensor<2>) -> Tensor<2>) -> Self {
+        self.must_have_blocks_of(&other);
+        let (own, others) = (self.shape(), other.shape());
+        let fits = own == others || own[0] == 1 || others[0] == 1;
+        assert!(fits, "particles {own:?} and {others:?} have no pairs: both must be [N, d], or one of them [1, d]");
         let layout = self.layout;
         let blocks = self.blocks.into_iter().zip(other.blocks).map(|(a, b)| f(a, b)).collect();
         Self::from_blocks(blocks, layout)
@@ -136,7 +223,12 @@ impl<B: Backend> Particles<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
+    ///
+    /// # Panics
+    /// The blocks of the sets have other sizes.
+    #[track_caller]
     pub fn gram(&self, other: &Self) -> Result<Array2<f64>, TensorReadError> {
+        self.must_have_blocks_of(other);
         if let (Some(x), Some(y)) = (self.host(), other.host()) {
             return Ok(simd::gram(&x, &y));
         }
@@ -160,7 +252,14 @@ impl<B: Backend> Particles<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
+    ///
+    /// # Panics
+    /// The blocks of the sets have other sizes, or `centre` is no set of one.
+    #[track_caller]
     pub fn gram_with_offsets(&self, other: &Self, centre: &Self) -> Result<Array2<f64>, TensorReadError> {
+        self.must_have_blocks_of(other);
+        self.must_have_blocks_of(centre);
+        centre.must_be_one();
         if let (Some(x), Some(y), Some(centre)) = (self.host(), other.host(), centre.host()) {
             return Ok(simd::gram_with_offsets(&x, &y, &centre));
         }
@@ -187,7 +286,14 @@ impl<B: Backend> Particles<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
+    ///
+    /// # Panics
+    /// The sets have other shapes.
+    #[track_caller]
     pub fn row_products(&self, other: &Self) -> Result<Vec<f64>, TensorReadError> {
+        self.must_have_blocks_of(other);
+        let (own, others) = (self.shape(), other.shape());
+        assert!(own == others, "particles {own:?} and {others:?} have no products row by row: both must be [N, d]");
         if let (Some(x), Some(y)) = (self.host(), other.host()) {
             return Ok(simd::row_products(&x, &y));
         }
@@ -208,16 +314,46 @@ impl<B: Backend> Particles<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
+    ///
+    /// # Panics
+    /// The blocks of the sets have other sizes, or `centre` is no set of one.
+    #[track_caller]
     pub fn squared_distances_from(&self, centre: &Self) -> Result<Vec<f64>, TensorReadError> {
+        self.must_have_blocks_of(centre);
+        centre.must_be_one();
         if let (Some(x), Some(centre)) = (self.host(), centre.host()) {
             return Ok(simd::row_offsets(&x, &centre));
         }
         self.clone().zip(centre.clone(), |block, centre| block - centre).squared_norms()
     }
 
-    /// Σ_k w_k X_k of sets `[N, d]` of one layout, in their order: `weights` are w `[K]`. With `rows`, row i of the sum
-    /// has the rows `rows[k][i]` of the sets; without, their rows i. There must be at least one set.
+    /// Σ_k w_k X_k of sets `[N, d]` of one layout, in their order: `weights` are w `[K]`. With `rows`, `[K][N]`, row i of the
+    /// sum has the rows `rows[k][i]` of the sets; without, their rows i.
+    ///
+    /// # Panics
+    /// There is no set, another number of weights or lists of rows than of sets, a set of another shape, or a list of another
+    /// length than N or with a row that is not there.
+    #[track_caller]
     pub fn weighted_sum(sets: &[Self], weights: &[f64], rows: Option<&[Vec<usize>]>) -> Self {
+        let count = sets.len();
+        assert!(count > 0, "a weighted sum of no sets of particles has no shape");
+        assert!(weights.len() == count, "{} weights for {count} sets of particles", weights.len());
+        let of_first = sets[0].shape();
+        for (k, set) in sets.iter().enumerate() {
+            sets[0].must_have_blocks_of(set);
+            let of_set = set.shape();
+            assert!(
+                of_set == of_first,
+                "sets of particles that are summed have one shape; set {k} is {of_set:?}, set 0 {of_first:?}"
+            );
+        }
+        if let Some(rows) = rows {
+            assert!(rows.len() == count, "{} lists of rows for {count} sets of particles", rows.len());
+            for (k, list) in rows.iter().enumerate() {
+                let fits = list.len() == of_first[0] && list.iter().all(|row| *row < of_first[0]);
+                assert!(fits, "the rows of set {k} must be {} numbers below {0}, not {list:?}", of_first[0]);
+            }
+        }
         let hosts: Option<Vec<Vec<Host>>> = sets.iter().map(Self::host).collect();
         let Some(hosts) = hosts else {
             let terms = sets.iter().zip(weights).enumerate().map(|(k, (set, weight))| {
@@ -236,7 +372,11 @@ impl<B: Backend> Particles<B> {
         Self::from_blocks(blocks.collect(), sets[0].layout.clone())
     }
 
-    /// The mean of sets of one layout by index, `[N, d]`; `None` of none.
+    /// The mean of sets `[N, d]` of one layout by index, `[N, d]`; `None` of none.
+    ///
+    /// # Panics
+    /// A set has another shape than the first.
+    #[track_caller]
     pub fn mean_of(sets: &[Self]) -> Option<Self> {
         match sets {
             [] => None,
@@ -257,13 +397,30 @@ impl<B: Backend> Particles<B> {
     }
 
     /// C·X, `[M, d]`, for a small host matrix C `[M, N]`: M linear combinations of the particles.
+    ///
+    /// # Panics
+    /// C has another number of columns than there are particles.
+    #[track_caller]
     pub fn combine(&self, coefficients: &Array2<f64>) -> Self {
+        let (of_matrix, own) = (coefficients.dim(), self.shape());
+        assert!(
+            of_matrix.1 == own[0],
+            "coefficients {of_matrix:?} of particles {own:?}: there is one column for each particle"
+        );
         let c = upload_matrix(coefficients, &self.blocks[0].device(), self.dtype());
         self.map(|block| c.clone().matmul(block))
     }
 
     /// The particles of these indices, in this order, `[rows, d]`.
+    ///
+    /// # Panics
+    /// There are no indices, or one is not below N.
+    #[track_caller]
     pub fn rows(&self, rows: &[usize]) -> Self {
+        assert!(!rows.is_empty(), "no rows of particles {:?}: a set has at least one", self.shape());
+        if let Some(row) = rows.iter().find(|row| **row >= self.count()) {
+            panic!("there is no row {row} in particles {:?}; rows are counted from 0", self.shape());
+        }
         let pick = |block: Tensor<2>| {
             let picked = rows.iter().map(|row| block.clone().narrow(0, *row, 1)).collect::<Vec<_>>();
             Tensor::cat(picked, 0)
@@ -271,8 +428,14 @@ impl<B: Backend> Particles<B> {
         self.map(pick)
     }
 
-    /// Several sets of one layout as one set, in this order; there must be at least one.
+    /// Several sets `[N_k, d]` of one layout as one set, in this order, `[Σ N_k, d]`.
+    ///
+    /// # Panics
+    /// There is no set, or the blocks of one have other sizes than those of the first.
+    #[track_caller]
     pub fn stack(sets: &[Self]) -> Self {
+        assert!(!sets.is_empty(), "no sets of particles to stack: a set has at least one particle");
+        sets.iter().for_each(|set| sets[0].must_have_blocks_of(set));
         let blocks = 0..sets[0].blocks.len();
         let stacked = blocks.map(|b| Tensor::cat(sets.iter().map(|set| set.blocks[b].clone()).collect::<Vec<_>>(), 0));
         Self::from_blocks(stacked.collect(), sets[0].layout.clone())
@@ -306,6 +469,134 @@ impl Values {
         match self {
             Self::F32(values) => TensorData::new(cut(values, dim, &range), shape),
             Self::F64(values) => TensorData::new(cut(values, dim, &range), shape),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+    use crate::backend::{Flex, Precision};
+
+    type Set = Particles<Flex>;
+
+    fn session(precision: Precision) -> Session<Flex> {
+        Session::open(precision).unwrap()
+    }
+
+    fn layout(sizes: &[usize]) -> Arc<Layout> {
+        Arc::new(Layout::new(["a", "b", "c"].iter().zip(sizes).map(|(name, size)| (*name, std::slice::from_ref(size)))))
+    }
+
+    /// N particles of blocks of these sizes, in memory as slices with f32 and as tensors with f64.
+    fn set(count: usize, sizes: &[usize], precision: Precision) -> Set {
+        let dim = sizes.iter().sum();
+        let values = Values::F64((0..count * dim).map(|i| i as f64).collect());
+        Set::from_array(&Array { shape: vec![count, dim], values }, &layout(sizes), &session(precision)).unwrap()
+    }
+
+    #[test]
+    fn arrays_and_blocks_that_are_no_particles_of_the_layout_are_refused_in_words() {
+        let (session, layout) = (session(Precision::F32), layout(&[2, 1]));
+        let array = |shape: &[usize], count| Array { shape: shape.to_vec(), values: Values::F32(vec![0.0; count]) };
+        let from_array = |shape: &[usize], count| Set::from_array(&array(shape, count), &layout, &session);
+        assert!(from_array(&[3, 3], 9).is_ok());
+        for (shape, count, words) in [
+            (&[3, 3][..], 4, "an array of the shape [3, 3] has 9 numbers, not 4"),
+            (&[3, 3], 12, "has 9 numbers, not 12"),
+            (&[3, 4], 12, "must be [N, 3] with N ≥ 1, not [3, 4]"),
+            (&[0, 3], 0, "not [0, 3]"),
+            (&[9], 9, "not [9]"),
+        ] {
+            let message = from_array(shape, count).unwrap_err().to_string();
+            assert!(message.contains(words), "no {words:?} in {message}");
+        }
+        let none = Arc::new(Layout::default());
+        assert_eq!(Set::from_array(&array(&[1, 0], 0), &none, &session).unwrap_err(), ArrayError::NoBlocks);
+
+        let block = |rows: usize, columns: usize| session.upload(vec![0.0; rows * columns], [rows, columns]);
+        let made = Set::new(vec![block(3, 2), block(3, 1)], &layout, &session).unwrap();
+        assert_eq!(made.shape(), [3, 3]);
+        let double = self::session(Precision::F64).upload(vec![0.0; 3], [3, 1]);
+        for (blocks, words) in [
+            (vec![block(3, 2)], "1 blocks of particles for a layout of 2"),
+            (vec![block(3, 2), block(2, 1)], "block `b` of particles must be [3, 1], not [2, 1]"),
+            (vec![block(3, 1), block(3, 1)], "block `a` of particles must be [3, 2], not [3, 1]"),
+            (vec![block(3, 2), double], "block `b` of particles must be F32, not F64"),
+        ] {
+            let message = Set::new(blocks, &layout, &session).unwrap_err().to_string();
+            assert!(message.contains(words), "no {words:?} in {message}");
+        }
+    }
+
+    #[test]
+    fn sets_that_do_not_go_together_are_refused_with_both_shapes_on_the_host_and_on_a_device() {
+        let panic_of = |compute: &dyn Fn()| {
+            let panic = catch_unwind(std::panic::AssertUnwindSafe(compute)).expect_err("no panic");
+            panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap()
+        };
+        for precision in [Precision::F32, Precision::F64] {
+            let set = |count, sizes: &[usize]| set(count, sizes, precision);
+            let (three, two, other) = (set(3, &[2, 1]), set(2, &[2, 1]), set(3, &[1, 2]));
+            let sum = |a: Tensor<2>, b: Tensor<2>| a + b;
+            let cases: [(&dyn Fn(), &str); 20] = [
+                (&|| drop(three.clone().zip(two.clone(), sum)), "particles [3, 3] and [2, 3]"),
+                (
+                    &|| drop(three.clone().zip(other.clone(), sum)),
+                    "blocks of [2, 1] numbers do not go together with blocks of [1, 2]",
+                ),
+                (
+                    &|| drop(three.map(|block| block.narrow(1, 0, 1))),
+                    "block `a` of particles must be [3, 2], not [3, 1]",
+                ),
+                (&|| drop(three.gram(&other)), "[2, 1] numbers do not go together with blocks of [1, 2]"),
+                (&|| drop(three.gram_with_offsets(&two, &two)), "must be one particle, [1, 3], not [2, 3]"),
+                (&|| drop(three.row_products(&two)), "particles [3, 3] and [2, 3]"),
+                (&|| drop(three.row_products(&other)), "do not go together"),
+                (&|| drop(three.squared_distances_from(&two)), "must be one particle, [1, 3], not [2, 3]"),
+                (&|| drop(Set::weighted_sum(&[], &[], None)), "no sets"),
+                (&|| drop(Set::weighted_sum(&[three.clone(), three.clone()], &[1.0], None)), "1 weights for 2 sets"),
+                (
+                    &|| drop(Set::weighted_sum(&[three.clone(), two.clone()], &[1.0; 2], None)),
+                    "set 1 is [2, 3], set 0 [3, 3]",
+                ),
+                (
+                    &|| drop(Set::weighted_sum(&[two.clone(), three.clone()], &[1.0; 2], None)),
+                    "set 1 is [3, 3], set 0 [2, 3]",
+                ),
+                (
+                    &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1, 3]]))),
+                    "3 numbers below 3, not [0, 1, 3]",
+                ),
+                (
+                    &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1]]))),
+                    "3 numbers below 3, not [0, 1]",
+                ),
+                (&|| drop(Set::mean_of(&[three.clone(), two.clone()])), "set 1 is [2, 3], set 0 [3, 3]"),
+                (&|| drop(three.combine(&Array2::zeros((2, 5)))), "coefficients (2, 5) of particles [3, 3]"),
+                (&|| drop(three.rows(&[0, 3])), "no row 3 in particles [3, 3]"),
+                (&|| drop(three.rows(&[])), "no rows of particles [3, 3]"),
+                (&|| drop(Set::stack(&[])), "no sets of particles"),
+                (&|| drop(Set::stack(&[three.clone(), other.clone()])), "do not go together"),
+            ];
+            for (compute, words) in cases {
+                let message = panic_of(compute);
+                assert!(message.contains(words), "no {words:?} in {message}");
+            }
+            // One particle goes together with any number of them, and sets of any numbers are stacked.
+            let one = three.mean();
+            assert_eq!(three.clone().zip(one.clone(), sum).shape(), [3, 3]);
+            assert_eq!(one.zip(three.clone(), sum).shape(), [3, 3]);
+            assert_eq!(
+                (Set::stack(&[three.clone(), two.clone()]).shape(), three.gram(&two).unwrap().dim()),
+                ([5, 3], (3, 2))
+            );
         }
     }
 }

@@ -407,13 +407,14 @@ fn gradient_in<const D: usize>(zero: Tensor<D>, gradients: &mut Gradients) -> Te
 }
 
 /// The gradient of log p(label | z) in the logits z for a label that is drawn from softmax(z) with one uniform number a
-/// row: one-hot(label) − softmax(z).
+/// row: one-hot(label) − softmax(z). It is what [`ParticleModel::drawn_gradient`](crate::ParticleModel::drawn_gradient) of a
+/// classifier returns.
 ///
 /// # Shapes
 /// - `probabilities`: softmax(z), `[N, C, B]`
 /// - `uniforms`: in [0, 1), `[N, B]`
 /// - returns `[N, C, B]`
-pub(crate) fn drawn_residual(probabilities: Tensor<3>, uniforms: Tensor<2>) -> Tensor<3> {
+pub fn drawn_residual(probabilities: Tensor<3>, uniforms: Tensor<2>) -> Tensor<3> {
     let [_, classes, _] = probabilities.dims();
     let uniforms = uniforms.unsqueeze_dim::<3>(1); // [N, 1, B]
     // The label is the number of cumulative probabilities that the uniform number has reached; the last one is 1 up to

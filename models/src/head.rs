@@ -2,6 +2,9 @@
 //!
 //! Classification: log p(y | x, θ) = log softmax(f(x; θ))_y. Regression: y ~ N(f(x; θ), 1/γ), log γ a coordinate of
 //! the particle with γ ~ Gamma(a0, b0). Source: Kassab & Simeone section 6, ALGORITHMS 3.2-3.3.
+//!
+//! The functions are those of which [`ParticleModel`](crate::ParticleModel) has the names, of the outputs of the last layer;
+//! `log_gamma` is `None` for a classification, and the parameter log γ, `[N, 1, 1]`, for a regression.
 
 use std::f64::consts::PI;
 
@@ -126,7 +129,7 @@ const LOG_PRECISION: &str = "log_precision";
 /// - `outputs`: `[N, outputs, B]`
 /// - `batch.targets`: `[B, outputs]`
 /// - returns `[N]`
-pub(crate) fn log_likelihood(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>, batch: &Batch) -> Tensor<1> {
+pub fn log_likelihood(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>, batch: &Batch) -> Tensor<1> {
     let targets = batch.targets.clone().transpose().unsqueeze_dim::<3>(0); // [1, outputs, B]
     match log_gamma {
         None => (activation::log_softmax(outputs, 1) * targets).sum_dims_squeeze::<1, _>(&[1, 2]),
@@ -142,11 +145,7 @@ pub(crate) fn log_likelihood(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor
 
 /// A function of outputs and log γ with the gradient of [`log_likelihood`], in the same shapes; see
 /// `ParticleModel::log_likelihood_slope`.
-pub(crate) fn log_likelihood_slope(
-    outputs: Tensor<3>,
-    log_gamma: Option<&Param<Tensor<3>>>,
-    batch: &Batch,
-) -> Tensor<1> {
+pub fn log_likelihood_slope(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>, batch: &Batch) -> Tensor<1> {
     if log_gamma.is_some() {
         return log_likelihood(outputs, log_gamma, batch);
     }
@@ -166,11 +165,7 @@ pub(crate) fn log_likelihood_slope(
 /// # Shapes
 /// - `outputs` and the result: `[N, outputs, B]`
 /// - `uniforms`: in [0, 1), `[N, B]`
-pub(crate) fn drawn_gradient(
-    outputs: Tensor<3>,
-    log_gamma: Option<&Param<Tensor<3>>>,
-    uniforms: Tensor<2>,
-) -> Tensor<3> {
+pub fn drawn_gradient(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>, uniforms: Tensor<2>) -> Tensor<3> {
     match log_gamma {
         None => drawn_residual(mean::softmax(outputs), uniforms),
         Some(log_gamma) => {
@@ -185,7 +180,7 @@ pub(crate) fn drawn_gradient(
 /// # Shapes
 /// - `outputs`: `[N, outputs, B]`
 /// - returns `[N, B, C]` or `[N, B, 2]`
-pub(crate) fn predict(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>) -> Tensor<3> {
+pub fn predict(outputs: Tensor<3>, log_gamma: Option<&Param<Tensor<3>>>) -> Tensor<3> {
     match log_gamma {
         None => mean::log_softmax(outputs),
         Some(log_gamma) => {

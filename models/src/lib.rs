@@ -18,7 +18,7 @@ mod bnn;
 mod curvature;
 mod error;
 mod factored;
-mod head;
+pub mod head;
 mod hierarchical;
 mod init;
 mod kinds;
@@ -36,7 +36,9 @@ mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
 pub use bnn::{Bnn, BnnConfig, BnnSpec};
-pub use curvature::{LayerCurvature, LayerInputs, LayerRows, LayerTrace, OutputGradients, RowCurvature};
+pub use curvature::{
+    LayerCurvature, LayerInputs, LayerRows, LayerTrace, OutputGradients, RowCurvature, drawn_residual,
+};
 pub use error::ModelError;
 pub use factored::{FactoredScore, SharedGradient};
 pub use head::{Head, WeightPrecision};

@@ -96,8 +96,9 @@ pub trait ParticleModel: Module {
     fn predict(&self, inputs: Tensor<2>) -> Tensor<3>;
 
     /// The gradient of the log-likelihood in the outputs of the last layer, for a label of each row drawn from the model's
-    /// own prediction, with every dense layer and convolution recorded in `trace`, in the order of their blocks. `None`, the
-    /// default, for a module with parameters in other layers: it has no Gauss-Newton curvature here.
+    /// own prediction ([`head::drawn_gradient`](crate::head::drawn_gradient)), with every dense layer and convolution recorded
+    /// in `trace`, in the order of their blocks: weights and biases of the layer that is recorded first are the first two
+    /// blocks. `None`, the default, for a module with parameters in other layers: it has no Gauss-Newton curvature here.
     ///
     /// # Shapes
     /// - `inputs`: `[B, p]`
@@ -210,6 +211,11 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
+    /// Why [`Self::row_curvature`] is `None`, where layers are recorded that are not those of the blocks; in a sentence.
+    fn curvature_misfit(&self, _particles: &[Tensor<2>], _inputs: Tensor<2>, _uniforms: Tensor<2>) -> Option<String> {
+        None
+    }
+
     /// Σ_rows log p(y | x, θ_n), `[N]`, without a tape.
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1>;
 
@@ -262,27 +268,70 @@ impl<A: Architecture> Network<A> {
     ///
     /// # Panics
     /// There are no blocks, or other ones than those of [`Model::layout`].
+    #[track_caller]
     pub fn module(&self, particles: &[Tensor<2>]) -> A::Module {
         self.load(particles, NONE)
     }
 
     /// The module with these particles, its blocks from `tracked_from` on as leaves of the tape.
+    #[track_caller]
     fn load(&self, particles: &[Tensor<2>], tracked_from: usize) -> A::Module {
+        let (found, blocks) = (particles.len(), self.layout.blocks());
+        assert!(found == blocks.len() && found > 0, "{found} blocks of particles for a model with {}", blocks.len());
+        let rows = particles[0].dims()[0];
+        for (tensor, block) in particles.iter().zip(blocks) {
+            let (shape, needed) = (tensor.dims(), [rows, block.size()]);
+            assert!(shape == needed, "block `{}` of the particles must be {needed:?}, not {shape:?}", block.name);
+        }
         let template = self.architecture.module(particles[0].dims()[0], &particles[0].device());
         template.map(&mut LoadBlocks { blocks: particles.iter().enumerate(), tracked_from })
     }
 }
 
 impl<A: Architecture> Network<A> {
+    /// The layers that the module records, with the blocks of their weights and biases; `None` where it records none.
+    ///
+    /// # Errors
+    /// That of [`Self::layer_blocks`].
+    fn traced(
+        &self,
+        particles: &[Tensor<2>],
+        inputs: Tensor<2>,
+        uniforms: Tensor<2>,
+    ) -> Option<Result<Vec<LayerCurvature>, String>> {
+        let mut trace = LayerTrace::default();
+        let (outputs, gradient) = self.load(particles, NONE).drawn_gradient(inputs, uniforms, &mut trace)?;
+        // Σ z·g with g off the tape has the gradient g in the outputs z.
+        Some(self.layer_blocks(trace.rows((outputs * gradient).sum().backward())))
+    }
+
     /// The layers with the blocks of their weights and biases: the first blocks of the layout, two for each layer.
-    fn layer_blocks(&self, layers: Vec<LayerRows>) -> Option<Vec<LayerCurvature>> {
+    ///
+    /// # Errors
+    /// A sentence about the first layer whose blocks have other sizes.
+    fn layer_blocks(&self, layers: Vec<LayerRows>) -> Result<Vec<LayerCurvature>, String> {
         let blocks = self.layout.blocks();
+        let shown = |index: usize| match blocks.get(index) {
+            Some(block) => format!("block {index} is `{}`, {:?}", block.name, block.shape),
+            None => format!("there is no block {index}"),
+        };
         let layer = |(index, rows): (usize, LayerRows)| {
             let (weight, bias) = (2 * index, 2 * index + 1);
             let layer = LayerCurvature { weight, bias: Some(bias), rows };
             let [outputs, inputs] = layer.sizes();
-            let fits = blocks.get(weight)?.size() == outputs * (inputs - 1) && blocks.get(bias)?.size() == outputs;
-            fits.then_some(layer)
+            let size = |index: usize| blocks.get(index).map(|block| block.size());
+            match size(weight) == Some(outputs * (inputs - 1)) && size(bias) == Some(outputs) {
+                true => Ok(layer),
+                false => Err(format!(
+                    "layer {index} (from 0) that `ParticleModel::drawn_gradient` records has {} inputs and {outputs} outputs, so \
+                     that its weights, [{outputs}, {0}], must be block {weight} of the layout, and its biases, [{outputs}], block \
+                     {bias}; {}, and {}; declare the layers in the module in the order in which they are recorded, weights \
+                     before biases, and nothing before them",
+                    inputs - 1,
+                    shown(weight),
+                    shown(bias)
+                )),
+            }
         };
         layers.into_iter().enumerate().map(layer).collect()
     }
@@ -335,12 +384,16 @@ impl<A: Architecture> Model for Network<A> {
             return Some(curvature);
         }
         let rows = inputs.dims()[0];
-        let mut trace = LayerTrace::default();
-        let (outputs, gradient) = self.load(particles, NONE).drawn_gradient(inputs, uniforms, &mut trace)?;
-        // Σ z·g with g off the tape has the gradient g in the outputs z.
-        let layers = trace.rows((outputs * gradient).sum().backward());
+        let layers = self.traced(particles, inputs, uniforms)?.ok()?;
         let noise = self.log_noise_precision().map(|block| (block, 0.5));
-        Some(RowCurvature { layers: self.layer_blocks(layers)?, noise, rows })
+        Some(RowCurvature { layers, noise, rows })
+    }
+
+    fn curvature_misfit(&self, particles: &[Tensor<2>], inputs: Tensor<2>, uniforms: Tensor<2>) -> Option<String> {
+        match self.architecture.row_curvature(particles, &inputs) {
+            Some(_) => None,
+            None => self.traced(particles, inputs, uniforms)?.err(),
+        }
     }
 
     fn log_likelihood(&self, particles: &[Tensor<2>], batch: &Batch) -> Tensor<1> {

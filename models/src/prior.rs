@@ -89,6 +89,12 @@ impl PriorTerm {
                 block(index).name
             )),
         };
+        let finite = |what: &str, index: usize, values: &[f64]| match values.iter().find(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(value) => {
+                Err(format!("the {what} of block {index} (`{}`) holds {value}; it must be finite", block(index).name))
+            }
+        };
         let numbers = |what: &str, index: usize, found: usize, needed: usize| match found == needed {
             true => Ok(()),
             false => {
@@ -98,8 +104,14 @@ impl PriorTerm {
         let single = |index: usize| numbers("logarithm", index, block(index).size(), 1);
         match self {
             Self::Normal { block, precision } => positive("precision", *block, *precision),
-            Self::HierarchicalNormal { log_precision, shape, rate, .. } => {
+            Self::HierarchicalNormal { weights, log_precision, shape, rate } => {
                 single(*log_precision)?;
+                if weights.is_empty() {
+                    let name = &block(*log_precision).name;
+                    return Err(format!(
+                        "the precision in block {log_precision} (`{name}`) is of no weights; name their blocks"
+                    ));
+                }
                 positive("Gamma shape", *log_precision, *shape)?;
                 positive("Gamma rate", *log_precision, *rate)
             }
@@ -113,6 +125,9 @@ impl PriorTerm {
                 numbers("mean", *index, mean.len(), size)?;
                 numbers("precision matrix", *index, precision.len(), size * size)?;
                 numbers("Cholesky factor", *index, cholesky.len(), size * size)?;
+                finite("mean", *index, mean)?;
+                finite("precision matrix", *index, precision)?;
+                finite("Cholesky factor", *index, cholesky)?;
                 (0..size).try_for_each(|i| positive("Cholesky factor's diagonal", *index, cholesky[i * size + i]))
             }
             Self::Uniform { block, low, high } => positive("width of the interval", *block, high - low),
@@ -186,6 +201,9 @@ impl Prior {
 
     /// `score` + `weight`·∇ log p0 at the particles.
     ///
+    /// # Panics
+    /// A term is of a block that is not there, which [`Self::check`] finds.
+    ///
     /// # Shapes
     /// - `particles`, `score` and the result: one `[N, size]` tensor per block
     pub fn add_score(&self, particles: &[Tensor<2>], mut score: Vec<Tensor<2>>, weight: f64) -> Vec<Tensor<2>> {
@@ -226,6 +244,9 @@ impl Prior {
     }
 
     /// log p0 of each particle with all normalising constants.
+    ///
+    /// # Panics
+    /// There are no blocks, or a term is of a block that is not there, which [`Self::check`] finds.
     ///
     /// # Shapes
     /// - `particles`: one `[N, size]` tensor per block
@@ -281,6 +302,9 @@ impl Prior {
     }
 
     /// One draw of a flat particle, `[d]`. Blocks without a term are 0.
+    ///
+    /// # Panics
+    /// A term is of a block that is not there, or has a number out of its range, which [`Self::check`] finds.
     pub fn sample(&self, layout: &Layout, rng: &mut dyn Rng) -> Vec<f64> {
         let mut theta = vec![0.0; layout.dim()];
         let range = |block: usize| {
@@ -359,4 +383,37 @@ fn fill_normal(to: &mut [f64], sd: f64, rng: &mut dyn Rng) {
 pub(crate) fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
     let gamma = Gamma::new(shape, 1.0 / rate).expect("shape and rate are checked to be positive");
     gamma.sample(rng).max(f64::MIN_POSITIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_of_no_weights_and_numbers_that_are_not_finite_are_no_prior() {
+        let layout = Layout::new([("w", [2].as_slice()), ("log_precision", [1].as_slice())]);
+        let hierarchical =
+            |weights: Vec<usize>| PriorTerm::HierarchicalNormal { weights, log_precision: 1, shape: 1.0, rate: 1.0 };
+        let check = |terms: Vec<PriorTerm>| Prior { terms }.check(&layout);
+        assert_eq!(check(vec![hierarchical(vec![0])]), Ok(()));
+        let message = check(vec![PriorTerm::Normal { block: 0, precision: 1.0 }, hierarchical(vec![])]).unwrap_err();
+        assert!(message.contains("block 1 (`log_precision`) is of no weights"), "{message}");
+
+        let gaussian = |mean: f64, precision: f64, below: f64| PriorTerm::Gaussian {
+            block: 0,
+            mean: vec![mean, 0.0],
+            precision: vec![precision, 0.0, 0.0, 1.0],
+            cholesky: vec![1.0, 0.0, below, 1.0],
+        };
+        let last = || PriorTerm::LogGamma { block: 1, shape: 1.0, rate: 1.0 };
+        assert_eq!(check(vec![gaussian(0.0, 1.0, 0.0), last()]), Ok(()));
+        for (term, words) in [
+            (gaussian(f64::NAN, 1.0, 0.0), "the mean of block 0 (`w`) holds NaN"),
+            (gaussian(0.0, f64::INFINITY, 0.0), "the precision matrix of block 0 (`w`) holds inf"),
+            (gaussian(0.0, 1.0, f64::NAN), "the Cholesky factor of block 0 (`w`) holds NaN"),
+        ] {
+            let message = check(vec![term, last()]).unwrap_err();
+            assert!(message.contains(words), "no {words:?} in {message}");
+        }
+    }
 }

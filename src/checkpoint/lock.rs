@@ -138,6 +138,11 @@ const ATTEMPTS: usize = 1000;
 /// A time in which a look at a lock has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Whether a description of a process is that of this one.
+pub fn is_us(holder: &str) -> bool {
+    holder == us()
+}
+
 /// A description of this process.
 fn us() -> String {
     let pid = std::process::id();

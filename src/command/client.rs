@@ -24,7 +24,7 @@ pub(super) fn recalibrated(
     if client.is_none() {
         return Ok(run.recalibrated(level)?);
     }
-    run.check_clients(config)?;
+    run.check_clients(config).map_err(of_option)?;
     if let Some(level) = level {
         return Err(CliError::Usage(format!(
             "--level {level}: prediction sets are learned from the predictions of the published particles and hold for these, \
@@ -50,7 +50,15 @@ pub(super) fn predictor<B: Backend>(
     data_dir: &Path,
 ) -> Result<Option<ClientPredictor<B>>, RunError> {
     let Some(name) = client else { return Ok(None) };
-    let predictor = run.client_predictor(config, AskedClient { name, data_dir })?;
+    let predictor = run.client_predictor(config, AskedClient { name, data_dir }).map_err(of_option)?;
     predictor.note().into_iter().for_each(print_note);
     Ok(Some(predictor))
+}
+
+/// The error of a wrong request, with the option that made it.
+fn of_option(error: RunError) -> RunError {
+    match error {
+        RunError::Config(message) => RunError::Config(format!("--client: {message}")),
+        other => other,
+    }
 }

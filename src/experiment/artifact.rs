@@ -84,6 +84,11 @@ impl RowsOfRun {
 }
 
 /// The output files of a run in progress.
+///
+/// From [`Self::resume`], or from the beginning of a run with [`Self::new`], until it is dropped, this value holds a lock on
+/// the directory: other processes, and a second `Artifacts` in this one, are refused with the name of the process that holds
+/// it. Reading the directory, as [`Finished::open`](super::Finished::open) and [`write_report`](super::write_report) do, needs
+/// no lock. A value serves one run.
 #[derive(Debug)]
 pub struct Artifacts {
     path: PathBuf,
@@ -110,6 +115,11 @@ pub struct Artifacts {
 
 impl Artifacts {
     /// The files of a run at `path`; nothing is written yet.
+    ///
+    /// # Arguments
+    /// * `force`: whether the files of an earlier run at `path` are replaced
+    /// * `resolved`: what [`Config::load`] returned beside the config of the experiment; a run whose config was changed since
+    ///   is refused
     pub fn new(path: PathBuf, force: bool, resolved: Resolved) -> Self {
         Self {
             path,
@@ -131,12 +141,12 @@ impl Artifacts {
     }
 
     /// The files of a run at `path` that resumes from its newest intact checkpoint; `note` receives a warning for each
-    /// damaged one. Nothing is written yet except the lock, which keeps other processes out of the directory until this
-    /// value is dropped.
+    /// damaged one. Nothing is written yet except the lock, which keeps others out of the directory until this value is
+    /// dropped.
     ///
     /// # Errors
-    /// Another process works in the directory, there is no checkpoint, none is intact, or the checkpoint belongs to
-    /// another configuration.
+    /// The directory is in use, by another process or another `Artifacts` of this one; there is no checkpoint, or none is
+    /// intact; or the checkpoint belongs to another configuration. One of another backend is found when the run begins.
     pub fn resume(path: PathBuf, resolved: Resolved, note: &mut dyn FnMut(&str)) -> Result<Self, RunError> {
         let lock = RunDir::lock(&path).map_err(directory)?;
         let (checkpoints, damaged) = Checkpoints::open(&path.join(run_dir::CHECKPOINT), &resolved)?;
@@ -165,6 +175,25 @@ impl Artifacts {
         Ok(Some(Self { checkpoints, lock, only_checkpoints: true, ..Self::new(path, false, resolved) }))
     }
 
+    /// Checks that the files are those of a run with this configuration on this backend.
+    ///
+    /// # Errors
+    /// The configuration is not the one that the files describe, or the checkpoint is of another backend.
+    pub(super) fn must_be_of(&self, config: &Config, backend: &str) -> Result<(), RunError> {
+        let differences = Config::from_resolved(&self.resolved)?.differences(config)?;
+        if !differences.is_empty() {
+            return Err(RunError::Config(format!(
+                "the config of the experiment is not the one that `Artifacts` has, which the run's files describe (in the \
+                 files → in the experiment):\n  {}\nset keys with `Overrides`, or in the text, before the config is loaded, and \
+                 not in the `Config` that was loaded",
+                differences.join("\n  ")
+            )));
+        }
+        // Checkpoints alone that are of another run begin anew.
+        let past = self.past().filter(|_| !self.only_checkpoints);
+        Ok(past.map_or(Ok(()), |past| past.must_be_on(backend))?)
+    }
+
     /// Creates the directory; called once configuration and data are validated.
     ///
     /// # Errors
@@ -179,18 +208,20 @@ impl Artifacts {
         session: &Session<B>,
     ) -> Result<(), RunError> {
         let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes } = rows;
+        // The type parameter chooses the backend, whatever the key says.
+        self.resolved.table.insert("backend".into(), B::NAME.into());
         let own_model = card.own_model.then(|| blocks_of(model.layout()));
         let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {
-            let is_of_these =
-                |past: &Checkpoints| past.must_be_of(&digests, own_model.as_deref(), config.rounds).is_ok();
+            let is_of_these = |past: &Checkpoints| {
+                past.must_be_on(B::NAME).and(past.must_be_of(&digests, own_model.as_deref(), config.rounds)).is_ok()
+            };
             if !self.checkpoints.as_ref().is_some_and(is_of_these) {
                 let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests, own_model);
                 self.checkpoints = config.checkpoint.enabled.then(new);
             }
             return Ok(());
         }
-        self.resolved.table.insert("backend".into(), config.backend.clone().into());
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.must_be_of(&digests, own_model.as_deref(), config.rounds)?;
         }

@@ -22,6 +22,9 @@ use super::schema::{Overrides, Resolved, Source};
 /// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
 const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds", "federation.memory_mib"];
 
+/// The key of the backend, in whose place the type parameter of a run stands.
+const BACKEND: &str = "backend";
+
 /// A key of which only it matters whether it is 0.
 const PATIENCE: &str = "stop.patience";
 
@@ -88,7 +91,8 @@ impl Checkpoints {
         Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
     }
 
-    /// The checkpoints of a resumed run, and a note on each damaged one.
+    /// The checkpoints of a resumed run, and a note on each damaged one. The backend is not compared: that of the run is
+    /// only known when it begins ([`Self::must_be_on`]).
     ///
     /// # Errors
     /// There is no checkpoint, none is intact, or a key that changes the result differs.
@@ -107,7 +111,10 @@ impl Checkpoints {
 
     fn of_store(store: Store, resolved: &Resolved) -> Result<Self, CheckpointError> {
         let old = store.newest().map(|manifest| manifest.identity.clone()).unwrap_or_default();
-        let config = flat(&resolved.table);
+        let mut config = flat(&resolved.table);
+        if let Some(backend) = old.config.get(BACKEND) {
+            config.insert(BACKEND.to_owned(), backend.clone());
+        }
         let differences = differences(&completed(&old.config), &config);
         if !differences.is_empty() {
             return Err(CheckpointError::Config(differences));
@@ -129,6 +136,18 @@ impl Checkpoints {
     /// The length in bytes of a file of the run when the newest checkpoint was written, if the file existed then.
     pub fn log_length(&self, name: &str) -> Option<u64> {
         self.store.newest()?.logs.get(name).copied()
+    }
+
+    /// Checks that the newest checkpoint was written on this backend.
+    ///
+    /// # Errors
+    /// It was written on another one.
+    pub fn must_be_on(&self, backend: &str) -> Result<(), CheckpointError> {
+        let new = toml::Value::from(backend).to_string();
+        match self.identity.config.get(BACKEND).filter(|old| **old != new) {
+            Some(old) => Err(CheckpointError::Config(vec![format!("{BACKEND}: {old} → {new}")])),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the newest checkpoint fits this run.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::assemble::first_particles;
 use super::assigned::{Assigned, assigned};
 use super::checkpoints::{Checkpoints, Digests, blocks_of};
-use super::config::{Config, schema};
+use super::config::{AlgorithmConfig, Config, schema};
 use super::finished::{BEST_ROUND, Finished};
 use super::run_dir;
 use super::schema::{Overrides, Source};
@@ -59,8 +59,9 @@ impl Finished {
     /// Checks that the run keeps the states of its clients, without a look at its rows.
     ///
     /// # Errors
-    /// The clients have no predictors of their own, or their states are elsewhere, not kept, or not those of the run's
-    /// results.
+    /// The clients have no predictors of their own; they are built with rows or by an algorithm that the program brought
+    /// ([`Experiment::with_data`](super::Experiment::with_data), `with_algorithm`); or their states are elsewhere, not kept, or
+    /// not those of the run's results.
     pub fn check_clients(&self, config: &Config) -> Result<(), RunError> {
         self.states(config).map(drop)
     }
@@ -119,7 +120,7 @@ impl Finished {
     ) -> Result<Assigned, RunError> {
         let again = assigned(config, None, data_dir, streams).map_err(|error| {
             RunError::Config(format!(
-                "--client: a client's own predictor is built with the rows of the training, which cannot be read again: \
+                "a client's own predictor is built with the rows of the training, which cannot be read again: \
                  {error}"
             ))
         })?;
@@ -132,12 +133,26 @@ impl Finished {
     /// The checkpoint with the states of the clients after the last round.
     fn states(&self, config: &Config) -> Result<Checkpoints, RunError> {
         self.must_know_model()?;
-        let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(format!("--client: {reason}"))));
+        let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(reason)));
         if matches!(config.data()?, DataConfig::Sites(_)) {
             return no(format!(
                 "the clients of {run} are sites, which keep their states themselves: `<state>/<run>/results` at a site has \
                  the predictions of its own predictor for its test rows, and their report; leave --client out to predict \
-                 with the published particles"
+                 with the published particles (`Finished::forecast`)"
+            ));
+        }
+        let during = "a run with `evaluation.personal` = true scores them itself (`Outcome::personal`, clients.csv)";
+        if let AlgorithmConfig::Own(own) = &config.algorithm {
+            return no(format!(
+                "{run} has an algorithm of a program's own, `{}`, which no config describes, and a client's own predictor is built \
+                 by it; {during}",
+                own.kind
+            ));
+        }
+        if self.card.own_data {
+            return no(format!(
+                "{run} has rows of a program's own, which are not in its directory, and a client's own predictor is built with \
+                 them; {during}"
             ));
         }
         if self.card.own_data {
@@ -149,14 +164,14 @@ impl Finished {
         let Some(last) = self.summary.rounds.last().map(|record| record.round) else {
             return no(format!(
                 "{run} has a site's own results, without the states of clients; leave --client out to predict with the \
-                 published particles"
+                 published particles (`Finished::forecast`)"
             ));
         };
         let can = config.algorithm.capabilities();
         if can.centralised || !(can.personal || config.evaluation.personal) {
             return no(format!(
-                "algorithm kind `{}` has one predictor for all clients; leave --client out, train a personalised method ({}), or \
-                 with evaluation.personal and evaluation.prior_correction",
+                "algorithm kind `{}` has one predictor for all clients; leave --client out (`Finished::forecast`), train a \
+                 personalised method ({}), or with evaluation.personal and evaluation.prior_correction",
                 config.algorithm.name(),
                 personalised().join(", ")
             ));
@@ -176,7 +191,7 @@ impl Finished {
             (Some(kept), _) => Ok(kept),
             (None, Some(other)) => no(format!(
                 "the results of {run} are those of round {last}, and its checkpoint is of round {other}; `fedstein train \
-                 --resume {run}` ends the run that was begun again"
+                 --resume {run}` (`Artifacts::resume`) ends the run that was begun again"
             )),
             (None, None) => no(format!(
                 "{run} has no checkpoint, which would hold the states of its clients; train with `checkpoint.enabled = \
@@ -190,12 +205,12 @@ impl Finished {
         let run = self.path.display();
         match error {
             CheckpointError::Data { what, found, expected } => RunError::Config(format!(
-                "--client: the {what} not those that {run} was trained with (sha256 {found:.12} instead of \
+                "the {what} not those that {run} was trained with (sha256 {found:.12} instead of \
                  {expected:.12}); a client's own predictor is built with these"
             )),
-            CheckpointError::Model(message) => RunError::Config(format!("--client: {run}: {message}")),
+            CheckpointError::Model(message) => RunError::Config(format!("{run}: {message}")),
             CheckpointError::Config(keys) => RunError::Config(format!(
-                "--client: {run}/{} is not what the run was trained with:\n  {}",
+                "{run}/{} is not what the run was trained with:\n  {}",
                 run_dir::CONFIG,
                 keys.join("\n  ")
             )),
@@ -215,7 +230,7 @@ impl Finished {
                 false => format!("are {}", listed(names)),
             };
             let run = self.path.display();
-            RunError::Config(format!("--client `{name}`: there is no such client; those of {run} {there}"))
+            RunError::Config(format!("there is no client `{name}`; those of {run} {there}"))
         })
     }
 }
@@ -233,7 +248,7 @@ fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
     match can.personal {
         true => Ok(format!("{what}: it has never trained")),
         false => Err(RunError::Config(format!(
-            "--client: {what} (algorithm kind `{}`); leave --client out, or train with evaluation.prior_correction",
+            "{what} (algorithm kind `{}`); leave --client out (`Finished::forecast`), or train with evaluation.prior_correction",
             config.algorithm.name()
         ))),
     }

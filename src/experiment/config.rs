@@ -17,6 +17,7 @@ mod optimizer;
 mod rotation;
 mod stop;
 mod unused;
+mod values;
 
 use std::sync::LazyLock;
 
@@ -51,7 +52,8 @@ use crate::datasets::{DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, P
 use crate::models::MODEL_KINDS;
 use crate::schedule::SCHEDULE_KINDS;
 
-/// An experiment: the content of a config file with all defaults written out.
+/// An experiment: the content of a config file with all defaults written out. The fields are public to be read. A run whose
+/// files another content describes is refused: set keys with [`Overrides`] before the config is loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The run's name.

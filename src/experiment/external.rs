@@ -28,7 +28,7 @@ pub const CONTENTS: &[&str] = &[run_dir::PREDICTIONS, run_dir::UNCERTAINTY, run_
 pub struct LabelledRows {
     /// `[n, p]`, in the units of the data and in the order of the training columns.
     pub features: Array2<f32>,
-    /// In the units of the data; classes in the order of the run's.
+    /// In the units of the data, `[n]`; classes with the names of the run's, in any order.
     pub targets: Targets,
     /// The groups of the rows, where there are any.
     pub groups: Option<RowGroups>,
@@ -73,7 +73,7 @@ impl Finished {
     /// * `recalibrated`: the run's temperature and sets, from [`Finished::recalibrated`]
     ///
     /// # Errors
-    /// As [`Finished::forecast`].
+    /// As [`Finished::predict_labelled`], or the groups are not those of these rows.
     pub fn evaluate<B: Backend>(
         &self,
         config: &Config,
@@ -82,6 +82,7 @@ impl Finished {
         rows: LabelledRows,
     ) -> Result<Evaluated, RunError> {
         let LabelledRows { features, targets, groups, input } = rows;
+        groups.as_ref().map_or(Ok(()), |groups| groups.check(features.nrows(), &input))?;
         // Temperature and sets are those of the published particles.
         let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
         let predicted = self.predict_labelled(config, client, features, &targets, &input)?;

@@ -1,5 +1,7 @@
 //! Predictions of a finished run on new rows.
 
+use std::borrow::Cow;
+
 use ndarray::Array2;
 
 use super::client_predictor::ClientPredictor;
@@ -12,7 +14,11 @@ use crate::error::RunError;
 use crate::federation::client_evaluator;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::Task;
+use crate::report::quoted;
 use crate::rows::Table;
+
+/// The most classes in a message.
+const CLASSES: usize = 12;
 
 /// What the particles of a run, or one of its clients, predict for new rows.
 #[derive(Clone, Debug)]
@@ -43,15 +49,30 @@ impl Finished {
     /// Predicts rows with every particle of the run: scales the features, puts them into the run's basis where it has one,
     /// and passes them to the model.
     ///
+    /// The predictions are those of the particles, without the temperature or another map that the run keeps where it has
+    /// calibration rows. `fedstein predict` applies it; here it is one line, with the prediction sets beside it:
+    ///
+    /// ```no_run
+    /// # use fedstein::{backend::Flex, experiment::{Finished, Forecast}};
+    /// # fn f(run: &Finished, rows: ndarray::Array2<f32>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let recalibrated = run.recalibrated(None)?;
+    /// if let Forecast::Classes { log_probs, names } = run.forecast::<Flex>(&run.config()?, rows, "new rows")? {
+    ///     let probabilities = recalibrated.probabilities(log_probs.ensemble(), names.len())?; // [n, C], at the temperature
+    ///     let sets = recalibrated.sets(&log_probs.ensemble(), &probabilities, names.len()); // [n][C]
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
     /// * `features`: `[n, p]`, in the units of the data and in the order of the training columns
     /// * `input`: what the rows are, for messages
     ///
     /// # Errors
-    /// The rows have another number of columns or are not finite, a file of the run cannot be read, the backend cannot be
-    /// opened, the predictions are not finite, the model makes none, or the run has a model of its own and
-    /// [`Finished::with_model`] has not handed it over.
+    /// There are no rows, they have another number of columns or are not finite, a file of the run cannot be read, the
+    /// backend cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
+    /// and [`Finished::with_model`] has not handed it over.
     pub fn forecast<B: Backend>(
         &self,
         config: &Config,
@@ -87,10 +108,12 @@ impl Finished {
         }
     }
 
-    /// As [`Self::forecast_by`], of rows whose targets are known, in the units of the data.
+    /// As [`Self::forecast_by`], of rows whose targets are known, in the units of the data. Classes are those of the run by
+    /// their names, in whatever order the targets have them.
     ///
     /// # Errors
-    /// As [`Self::forecast`].
+    /// As [`Self::forecast`]; or the targets are of the other task, of another number than the rows, not finite, or have a
+    /// row of a class that the run does not know.
     pub fn predict_labelled<B: Backend>(
         &self,
         config: &Config,
@@ -99,8 +122,69 @@ impl Finished {
         targets: &Targets,
         input: &str,
     ) -> Result<Predicted, RunError> {
+        let targets = self.targets_of_run(targets, features.nrows(), input)?;
         let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
-        Predicted::of(targets, (particles, width), &values, scale).map_err(|error| self.unusable(input, &error))
+        Predicted::of(&targets, (particles, width), &values, scale).map_err(|error| match error {
+            RunError::Predictions(error) => self.unusable(input, &error),
+            other => other,
+        })
+    }
+
+    /// The targets of rows as those of the run: labels are places in the run's classes.
+    ///
+    /// # Errors
+    /// A sentence about the first target that the run could not have predicted.
+    fn targets_of_run<'t>(&self, targets: &'t Targets, rows: usize, input: &str) -> Result<Cow<'t, Targets>, RunError> {
+        let (run, wrong) = (self.path.display(), |problem: String| RunError::Config(format!("{input}: {problem}")));
+        let count = match targets {
+            Targets::Classes { labels, .. } => labels.len(),
+            Targets::Real { values } => values.len(),
+            Targets::None { .. } => return Err(wrong("the rows have no targets to score predictions by".into())),
+        };
+        if count != rows {
+            return Err(wrong(format!("{count} targets for {rows} rows; each row has one")));
+        }
+        let (labels, names, of_run) = match (targets, &self.card.classes) {
+            (Targets::Classes { labels, names }, Some(of_run)) => (labels, names, of_run),
+            (Targets::Classes { .. }, None) => {
+                return Err(wrong(format!(
+                    "the targets are classes (`Targets::Classes`), and the run {run} predicts a number"
+                )));
+            }
+            (_, Some(_)) => {
+                return Err(wrong(format!(
+                    "the targets are numbers (`Targets::Real`), and the run {run} predicts classes"
+                )));
+            }
+            (Targets::Real { values }, None) => {
+                return match values.iter().position(|value| !value.is_finite()) {
+                    Some(row) => Err(wrong(format!("the target of data row {} is {}", row + 1, values[row]))),
+                    None => Ok(Cow::Borrowed(targets)),
+                };
+            }
+            (Targets::None { .. }, None) => return Ok(Cow::Borrowed(targets)),
+        };
+        let place = |(row, label): (usize, &usize)| {
+            let (row, classes) = (row + 1, names.len());
+            let name = names.get(*label).ok_or_else(|| {
+                wrong(format!(
+                    "data row {row} has class {label}, and the targets name the classes 0 to {}",
+                    classes.max(1) - 1
+                ))
+            })?;
+            of_run.iter().position(|known| known == name).ok_or_else(|| {
+                let known: Vec<String> =
+                    of_run.iter().take(CLASSES).map(|known| format!("`{}`", quoted(known))).collect();
+                let more = if of_run.len() > CLASSES { ", …" } else { "" };
+                wrong(format!(
+                    "data row {row} has the class `{}`, which the run {run} does not know; its classes are {}{more}",
+                    quoted(name),
+                    known.join(", ")
+                ))
+            })
+        };
+        let labels = labels.iter().enumerate().map(place).collect::<Result<_, _>>()?;
+        Ok(Cow::Owned(Targets::Classes { labels, names: of_run.clone() }))
     }
 
     /// Particles and rows are finite, but predictions overflow where either is extremely large.
@@ -119,6 +203,9 @@ impl Finished {
         if features.ncols() != shape.width() {
             let (given, needed) = (features.ncols(), shape.width());
             return Err(RunError::Config(format!("{input}: rows of {given} features; the run has rows of {needed}")));
+        }
+        if features.nrows() == 0 {
+            return Err(RunError::Config(format!("{input}: no data rows")));
         }
         self.card.normalisation.features.apply(&mut features)?;
         if let Some(rotation) = self.rotation(config)? {

@@ -7,12 +7,14 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Once};
 
+use burn::tensor::Tensor;
+
 use crate::algorithm::Capabilities;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Targets, TrainTest};
 use crate::error::RunError;
-use crate::models::{Model, Task};
+use crate::models::{Batch, LayerInputs, LayerRows, Model, RowCurvature, Task};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
 use crate::rows::Table;
@@ -185,19 +187,56 @@ impl<'a, B: Backend> Trial<'a, B> {
         }
     }
 
-    /// Checks that the likelihood has a curvature.
+    /// Checks that the likelihood has a curvature, in layers that are those of the blocks.
     fn has_curvature(&self, algorithm: &str) -> Result<(), String> {
-        let inputs = self.rows.batch([0, 1].into_iter(), self.session).inputs;
-        let uniforms = self.session.upload(vec![0.5; TRIED * TRIED], [TRIED, TRIED]);
-        let found = quietly(|| self.model.row_curvature(self.particles.blocks(), inputs, uniforms).is_some());
-        match found.map_err(|why| format!("its curvature cannot be computed: {why}"))? {
-            true => Ok(()),
-            false => Err(format!(
-                "algorithm kind `{algorithm}` needs the curvature of its likelihood, which it does not compute; use \
-                 `algorithm.kind` = \"dsvgd\", or implement `ParticleModel::drawn_gradient` or \
-                 `Architecture::row_curvature`"
-            )),
+        let one = self.rows.batch([0].into_iter(), self.session);
+        let both = self.rows.batch([0, 1].into_iter(), self.session).inputs;
+        let uniforms = |rows: usize| self.session.upload(vec![0.5; TRIED * rows], [TRIED, rows]);
+        let blocks = self.particles.blocks();
+        let found = quietly(|| {
+            let curvature = self.model.row_curvature(blocks, both.clone(), uniforms(TRIED));
+            let of_one = curvature.and_then(|_| self.model.row_curvature(blocks, one.inputs.clone(), uniforms(1)));
+            match of_one {
+                Some(of_one) => self.layers_are_those_of_the_blocks(of_one, &one),
+                None => Err(self.model.curvature_misfit(blocks, both, uniforms(TRIED)).unwrap_or_else(|| {
+                    format!(
+                        "algorithm kind `{algorithm}` needs the curvature of its likelihood, which it does not compute; use \
+                         `algorithm.kind` = \"dsvgd\", or implement `ParticleModel::drawn_gradient` or \
+                         `Architecture::row_curvature`"
+                    )
+                })),
+            }
+        });
+        found.map_err(|why| format!("its curvature cannot be computed: {why}"))?
+    }
+
+    /// Checks that each dense layer is recorded with the inputs that its weights have: in one row their gradient is that in
+    /// the biases times the inputs. Layers of one size in another order than their blocks would pass for each other.
+    fn layers_are_those_of_the_blocks(&self, curvature: RowCurvature, row: &Batch) -> Result<(), String> {
+        let gradient = self.model.likelihood_score(self.particles.blocks(), row, 1.0);
+        for (index, layer) in curvature.layers.iter().enumerate() {
+            let (Some(bias), LayerRows::Dense { inputs, .. }) = (layer.bias, &layer.rows) else { continue };
+            let [outputs, _] = layer.sizes();
+            let inputs = match inputs {
+                LayerInputs::Shared(x) => x.clone().unsqueeze_dim::<3>(0), // [1, 1, in]
+                LayerInputs::Own(x) => x.clone().swap_dims(1, 2),          // [N, 1, in]
+            };
+            let of_biases = gradient[bias].clone().reshape([TRIED, outputs, 1]);
+            let values = |tensor: Tensor<3>| tensor.try_into_vec_as::<f64>().map_err(|error| error.to_string());
+            let expected = values(of_biases * inputs)?;
+            let found = values(gradient[layer.weight].clone().unsqueeze_dim(0))?;
+            if !agree(&found, &expected, largest(&expected).max(largest(&found))) {
+                let name = |block: usize| &self.model.layout().blocks()[block].name;
+                return Err(format!(
+                    "layer {index} (from 0) of its curvature is not that of its blocks: in a row the gradient in `{}` must be the \
+                     gradient in `{}` times the inputs that are recorded for the layer; record dense layers z = W x + b in the \
+                     order in which the module declares them, each with its own inputs",
+                    name(layer.weight),
+                    name(bias)
+                ));
+            }
         }
+        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ pub trait Observer: Send + Sync {
     fn step(&self, _done: usize, _total: usize) {}
     /// A round has ended, with this record.
     fn finished_round(&self, _record: &RoundRecord) {}
-    /// The run has ended.
+    /// The run has ended after its last round. Not called where it fails or [`Self::wants_to_stop`] ends it.
     fn finished(&self) {}
     /// A message for the user.
     fn note(&self, _note: &str) {}
@@ -33,7 +33,11 @@ pub trait Observer: Send + Sync {
     }
     /// A checkpoint of this round is on disk; the run can resume from it.
     fn saved(&self, _round: usize) {}
-    /// Whether the run should end after the present round. Queried once a round.
+    /// Whether the run should end after the round that has just been recorded. Queried once a round, after
+    /// [`Self::finished_round`]. The run then returns [`RunError::Interrupted`](crate::error::RunError::Interrupted), after a
+    /// checkpoint where it has files and `checkpoint.enabled`, and
+    /// [`Artifacts::resume`](super::Artifacts::resume) goes on with it. After the last round it has no effect: the run is
+    /// finished.
     fn wants_to_stop(&self) -> bool {
         false
     }

@@ -46,7 +46,7 @@ impl Finished {
             (Some(kept), level) => Some(self.sets(kept, level.unwrap_or(kept.level))?),
             (None, Some(level)) => {
                 return Err(RunError::Config(format!(
-                    "--level {level}: the run {} has no prediction sets; train with rows held out for them, \
+                    "level {level}: the run {} has no prediction sets; train with rows held out for them, \
                      `partition.calibration = 0.2`",
                     self.path.display()
                 )));
@@ -111,7 +111,7 @@ impl Finished {
         let Some(threshold) = kept.threshold(level) else {
             let levels: Vec<String> = kept.thresholds.iter().map(|(level, _)| level.to_string()).collect();
             return Err(RunError::Config(format!(
-                "--level {level}: the run {} keeps thresholds of the levels {}; for another one, train with \
+                "level {level}: the run {} keeps thresholds of the levels {}; for another one, train with \
                  `calibration.level`",
                 self.path.display(),
                 levels.join(", ")

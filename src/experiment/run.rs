@@ -65,7 +65,8 @@ impl<A: Algorithm> Experiment<A> {
     /// Checks that the config is that of what the program brings.
     ///
     /// # Errors
-    /// The kind of the algorithm is another one, the rows do not fit together, or keys conflict.
+    /// The kind of the algorithm is another one, a value is not one of its key, the rows do not fit together, or keys
+    /// conflict.
     fn check(&self, algorithm: &impl Algorithm) -> Result<(), RunError> {
         let Self { config, model, data, .. } = self;
         let (named, kind) = (config.algorithm.name(), algorithm.kind().name);
@@ -75,6 +76,7 @@ impl<A: Algorithm> Experiment<A> {
                  it, and load the config with `ConfigLoader::with_algorithm`"
             )));
         }
+        config.check_values()?;
         data.as_ref().map_or(Ok(()), TrainTest::check)?;
         let own = Own { data: data.as_ref().map(|data| DataProperties::of(&data.train)), model: model.is_some() };
         match self.algorithm.is_some() || own != Own::default() {
@@ -106,11 +108,12 @@ impl<A: Algorithm> Experiment<A> {
     }
 }
 
-/// Runs an experiment on backend B, which the run's files name in the place of the config's `backend`. Files go to `artifacts`, if given, as soon as their content exists.
+/// Runs an experiment on backend B, which the run's files name in the place of the config's `backend`. Files go to
+/// `artifacts`, if given, as soon as their content exists.
 ///
 /// # Errors
-/// Data or configuration are invalid, which is found before the first round and before a file is written; a round
-/// fails; or a file cannot be written.
+/// Data or configuration are invalid, or the configuration is not the one that `artifacts` describes, which is found before
+/// the first round and before a file is written; a round fails; or a file cannot be written.
 pub fn run<B: Backend>(
     experiment: &Experiment<impl Algorithm>,
     observer: &dyn Observer,
@@ -133,6 +136,7 @@ fn run_with<B: Backend>(
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
     experiment.check(algorithm)?;
+    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(&experiment.config, B::NAME))?;
 
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::lock::{LOCK, Lock, LockError};
+use crate::checkpoint::lock::{self, LOCK, Lock, LockError};
 use crate::report::files::{FileError, write_atomic};
 
 /// The resolved config.
@@ -84,12 +84,12 @@ const CONTENTS: &[&str] = &[
 #[non_exhaustive]
 pub enum RunDirError {
     /// The directory exists already.
-    #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force", .0.display())]
+    #[error("the output directory `{}` exists and is not empty; choose another with --out or replace it with --force (in a program: `path` and `force` of `Artifacts::new`)", .0.display())]
     Exists(PathBuf),
     /// The directory has a run that was stopped.
     #[error(
         "the output directory `{}` has a run that was stopped after round {round}; go on with `{}`, choose another with \
-         --out, or replace it with --force", path.display(), crate::shell::resume(path, &[])
+         --out, or replace it with --force (in a program: `Artifacts::resume`, or `path` and `force` of `Artifacts::new`)", path.display(), crate::shell::resume(path, &[])
     )]
     Stopped {
         /// The directory.
@@ -97,8 +97,8 @@ pub enum RunDirError {
         /// The round of its newest checkpoint.
         round: usize,
     },
-    /// Another process works in the directory.
-    #[error("the run directory `{}` is in use by {holder}; wait for it to end, or choose another with --out", path.display())]
+    /// Another process works in the directory, or this one has it in other hands.
+    #[error("the run directory `{}` is in use by {holder}; {}", path.display(), waiting(holder))]
     InUse {
         /// The directory.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum RunDirError {
         holder: String,
     },
     /// `--force` would remove a file that no run has written.
-    #[error("--force replaces only the directory of a run; `{}` holds {found}", path.display())]
+    #[error("--force replaces only the directory of a run (`force` of `Artifacts::new` too); `{}` holds {found}", path.display())]
     NotARun {
         /// The directory.
         path: PathBuf,
@@ -132,6 +132,14 @@ pub enum RunDirError {
         /// The reason.
         source: io::Error,
     },
+}
+
+/// What to do about the holder of a directory.
+fn waiting(holder: &str) -> &'static str {
+    match lock::is_us(holder) {
+        true => "this program itself: the `Artifacts` of a run keeps its directory until it is dropped",
+        false => "wait for it to end, or choose another directory with --out (the `path` of `Artifacts::new`)",
+    }
 }
 
 impl RunDirError {

@@ -183,7 +183,8 @@ fn bins_of(scores: &ClientScores, asked: Option<usize>) -> Result<usize, RunErro
     match asked.filter(|asked| *asked != bins && bins > 0) {
         None => Ok(bins.max(1)),
         Some(asked) => Err(RunError::Config(format!(
-            "--bins {asked}: the rows of this run are at its sites, which sent their scores in {bins} bins; leave --bins out"
+            "--bins {asked} (`ReportOptions::bins`): the rows of this run are at its sites, which sent their scores in {bins} bins; \
+             leave it out"
         ))),
     }
 }
@@ -208,8 +209,8 @@ pub(crate) fn comparisons(
     let same_rows = |run: &Finished, other: TestRows| match rows.targets.is_none() || rows.targets == other.targets {
         true => Ok(()),
         false => Err(RunError::Config(format!(
-            "--compare `{}` has other test rows, so that its numbers cannot be set beside these; --other-rows compares them \
-             nevertheless",
+            "--compare `{}` has other test rows, so that its numbers cannot be set beside these; --other-rows \
+             (`ReportOptions::other_rows`) compares them nevertheless",
             run.path.display()
         ))),
     };

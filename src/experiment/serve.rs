@@ -27,8 +27,8 @@ use super::{prior_correction, rotation};
 /// their content exists.
 ///
 /// # Errors
-/// The configuration needs rows at the server, or the sites do not agree, which is found before the first round and before a
-/// file is written; a round fails; or a file cannot be written.
+/// The configuration needs rows at the server or is not the one that `artifacts` describes, or the sites do not agree, which
+/// is found before the first round and before a file is written; a round fails; or a file cannot be written.
 pub fn serve<B: Backend>(
     config: &Config,
     carrier: &dyn Carrier,
@@ -38,6 +38,7 @@ pub fn serve<B: Backend>(
     let (algorithm, streams) = (&config.algorithm, Streams::new(config.seed));
     let can = algorithm.capabilities();
     check(config)?;
+    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(config, B::NAME))?;
     let mut policy = config.fault_policy(can).with_nonce(random::nonce());
     if let Some(past) = artifacts.as_deref().and_then(Artifacts::past) {
         // A run that resumes has its own number, by which its sites know it.
@@ -141,6 +142,7 @@ pub fn serve<B: Backend>(
 /// Checks that nothing in the configuration needs rows at the server.
 fn check(config: &Config) -> Result<(), RunError> {
     let refuse = |text: String| Err(RunError::Config(text));
+    config.check_values()?;
     if !matches!(config.data()?, DataConfig::Sites(_)) {
         return refuse(format!(
             "the rows of a federation are at its sites: `data.kind` must be \"sites\", not \"{}\"",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -87,20 +87,27 @@ pub struct InProcess<'a, B: Backend> {
     /// Where clients are beyond a memory budget; `None` without a budget.
     parking: Option<Parking<'a, B>>,
     evaluator: Option<ClientEvaluator<B>>,
+    /// The round in which a client's computation panicked, and what the panic said.
+    panics: Mutex<BTreeMap<ClientId, (usize, String)>>,
 }
 
 impl<'a, B: Backend> InProcess<'a, B> {
     /// A fleet of these clients, which all stay in memory.
     pub fn new(clients: ClientHalves<B>) -> Self {
         let slot = |(id, half)| (id, Mutex::new(Slot::here(half)));
-        Self { clients: clients.into_iter().map(slot).collect(), parking: None, evaluator: None }
+        Self {
+            clients: clients.into_iter().map(slot).collect(),
+            parking: None,
+            evaluator: None,
+            panics: Mutex::default(),
+        }
     }
 
     /// A fleet of clients 0 to K − 1 that are built when they are asked for the first time. Between the rounds those that
     /// were asked last stay in memory, as many as fit the budget of the parking; the states of the others are on the disk.
     pub fn parked(clients: usize, parking: Parking<'a, B>) -> Self {
         let slots = (0..clients).map(|id| (id, Mutex::new(Slot::default())));
-        Self { clients: slots.collect(), parking: Some(parking), evaluator: None }
+        Self { clients: slots.collect(), parking: Some(parking), evaluator: None, panics: Mutex::default() }
     }
 
     /// Sets the evaluator, for clients that hold out rows and score their own predictors on them.
@@ -156,15 +163,34 @@ impl<'a, B: Backend> InProcess<'a, B> {
         answered.unwrap_or_else(|panic| {
             let said = panic.downcast_ref::<String>().map(String::as_str);
             let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+            // A thread that panics with this lock has written nothing, or all.
+            let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+            panics.entry(client).or_insert_with(|| (round, said.to_owned()));
             Err(RunError::Client { round, client, reason: format!("its computation panicked: {said}") })
         })
+    }
+
+    /// The error of a client that gives no replies any more.
+    fn lost(&self, client: ClientId) -> RunError {
+        RunError::Stopped { client, reason: self.stopped(client) }
+    }
+
+    /// Why a client gives no replies any more.
+    fn stopped(&self, client: ClientId) -> String {
+        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        match panics.get(&client) {
+            Some((round, said)) => {
+                format!("the client stopped in an earlier attempt: in round {round} its computation panicked: {said}")
+            }
+            None => "the client stopped in an earlier attempt".into(),
+        }
     }
 
     fn answer(&self, request: &Request, watch: Watch) -> Result<Reply, RunError> {
         let (round, client) = (request.round, request.client);
         let failed = |reason: String| RunError::Client { round, client, reason };
         let slot = self.clients.get(&client).ok_or_else(|| failed("there is no such client".into()))?;
-        let mut slot = slot.lock().map_err(|_| failed("the client stopped in an earlier round".into()))?;
+        let mut slot = slot.lock().map_err(|_| failed(self.stopped(client)))?;
         // Neither a state that cannot be read from the disk nor a device that fails is the client's failure: both end the run.
         let asked = slot.client(client, self.parking.as_ref())?;
         let reply = match &request.ask {
@@ -227,12 +253,12 @@ impl<B: Backend> Fleet for InProcess<'_, B> {
     }
 
     fn save(&self, client: ClientId) -> Result<State, RunError> {
-        let mut slot = self.slot(client)?.lock().map_err(|_| RunError::Stopped(client))?;
+        let mut slot = self.slot(client)?.lock().map_err(|_| self.lost(client))?;
         slot.save(client, self.parking.as_ref())
     }
 
     fn restore(&self, client: ClientId, state: &State) -> Result<(), RunError> {
-        let mut slot = self.slot(client)?.lock().map_err(|_| RunError::Stopped(client))?;
+        let mut slot = self.slot(client)?.lock().map_err(|_| self.lost(client))?;
         slot.restore(client, state, self.parking.as_ref())
     }
 }
@@ -286,8 +312,14 @@ mod tests {
         assert_eq!(reason(&answers), "its computation panicked: visit 1 is one too many");
         fleet.settle(2, &[0, 2]);
         let answers = trains(&fleet, 4, &[0, 1]);
-        assert!(answers[0].is_ok() && reason(&answers).contains("stopped in an earlier round"));
-        assert!(matches!(fleet.save(1), Err(RunError::Stopped(1))));
+        let again =
+            "the client stopped in an earlier attempt: in round 2 its computation panicked: visit 1 is one too many";
+        assert_eq!((answers[0].is_ok(), reason(&answers).as_str()), (true, again));
+        let lost = fleet.save(1).unwrap_err();
+        assert!(
+            matches!(lost, RunError::Stopped { client: 1, .. }) && lost.to_string().contains("one too many"),
+            "{lost}"
+        );
     }
 
     #[test]

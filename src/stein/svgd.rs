@@ -122,8 +122,8 @@ impl Svgd {
 /// # Errors
 /// Reading from the device fails.
 fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
-    let sums = particles.map(|block| block.abs().sum_dim(1));
-    let total = sums.blocks().iter().cloned().reduce(|sum, block| sum + block);
+    let sums = particles.blocks().iter().map(|block| block.clone().abs().sum_dim(1));
+    let total = sums.reduce(|sum, block| sum + block);
     let total = total.expect("a layout has at least one block").try_into_vec_as::<f64>()?;
     Ok(total.iter().position(|value| !value.is_finite()))
 }

@@ -76,7 +76,7 @@ fn digits_have_a_temperature_and_sets_that_predict_uses_and_the_report_shows() {
         table[1..].iter().map(|row| row[12].split('|').filter(|name| !name.is_empty()).count()).sum::<usize>()
     };
     assert!(sets("0.5") <= sets("0.9") && sets("0.9") <= sets("0.98"));
-    place.refuses("predict run --input new.csv --level 0.93", &["--level 0.93", "0.5, 0.6", "calibration.level"]);
+    place.refuses("predict run --input new.csv --level 0.93", &["level 0.93: ", "0.5, 0.6", "calibration.level"]);
     place.refuses("predict run --input new.csv --level 1.5", &["between 0 and 1"]);
 }
 
@@ -113,7 +113,7 @@ fn a_run_without_calibration_rows_has_files_without_a_word_of_them() {
     }
     assert!(place.json("run/model.json").get("calibration").is_none());
     assert!(place.json("run/summary.json").get("calibration").is_none());
-    place.refuses("predict run --input run/rounds.csv --level 0.9", &["--level 0.9", "partition.calibration"]);
+    place.refuses("predict run --input run/rounds.csv --level 0.9", &["level 0.9: ", "partition.calibration"]);
 }
 
 #[test]

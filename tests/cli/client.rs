@@ -220,7 +220,7 @@ fn clients_without_names_are_known_by_numbers_and_data_sets_are_found_again() {
         &["rows of the training, which cannot be read", "data/mnist"],
     );
     for name in ["2", "-1", "01", "client 1"] {
-        let words = [format!("--client `{name}`: there is no such client"), "numbered from 0 to 1".into()];
+        let words = [format!("--client: there is no client `{name}`"), "numbered from 0 to 1".into()];
         let line = "predict run --input new.csv --data-dir sets";
         let mut command = place.command(line);
         place.refuses_command(command.arg(format!("--client={name}")), &[&words[0], &words[1]]);
@@ -232,7 +232,7 @@ fn clients_without_names_are_known_by_numbers_and_data_sets_are_found_again() {
 fn an_unknown_name_is_refused_with_those_that_there_are() {
     let place = named("--set algorithm.kind=fedper");
     for name in ["North", "0", ""] {
-        let words = [&*format!("--client `{name}`: there is no such client"), "`North, East`, `St. Mary's`, `south`"];
+        let words = [&*format!("--client: there is no client `{name}`"), "`North, East`, `St. Mary's`, `south`"];
         place.refuses_command(&mut of_client(&place, "predict run --input more.csv --out p.csv", name), &words);
     }
     let place = Place::new();

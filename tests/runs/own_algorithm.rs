@@ -6,9 +6,11 @@ use fedstein::backend::{Backend, Flex};
 use fedstein::checkpoint::State;
 use fedstein::error::RunError;
 use fedstein::experiment::schema::Kind;
-use fedstein::experiment::{Artifacts, Config, ConfigLoader, Experiment, Observer, Overrides, Quiet, Source, run};
+use fedstein::experiment::{
+    Artifacts, Config, ConfigLoader, Experiment, Finished, Observer, Overrides, Quiet, Source, run,
+};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Halves, Message, Reply, ServerHalf, Setup};
+use fedstein::protocol::{ClientHalf, Halves, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch};
 use serde::Deserialize;
 
 /// Federated averaging that counts its rounds, and may fail.
@@ -133,4 +135,73 @@ fn the_files_of_a_run_name_the_backend_of_its_type_parameter() {
     run::<Flex>(&Experiment::new(config, "data"), &Quiet, Some(&mut artifacts)).unwrap();
     let written = std::fs::read_to_string(dir.path().join("run/config.toml")).unwrap();
     assert!(written.contains("backend = \"flex\""), "{written}");
+}
+
+#[test]
+fn a_client_of_an_own_algorithm_has_no_predictor_outside_the_run() {
+    let source = Source { name: "own", text: &text("counting", 2) };
+    let (config, resolved) = ConfigLoader::default().with_algorithm(KIND).load(source, &Overrides::default()).unwrap();
+    let algorithm: Counting = config.own_algorithm(KIND).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut artifacts = Artifacts::new(dir.path().join("run"), false, resolved);
+    let experiment = Experiment::new(config, "data").with_algorithm(algorithm);
+    run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    let finished = Finished::open(&dir.path().join("run")).unwrap();
+    let error = finished.check_clients(&finished.config().unwrap()).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    let message = error.to_string();
+    for words in ["an algorithm of a program's own, `counting`", "`evaluation.personal`", "`Outcome::personal`"] {
+        assert!(message.contains(words), "no {words} in {message}");
+    }
+}
+
+/// A client whose predictor panics.
+struct Panicking<B: Backend>(Box<dyn ClientHalf<B>>);
+
+impl<B: Backend> ClientHalf<B> for Panicking<B> {
+    fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
+        self.0.handle(request, watch)
+    }
+
+    fn predictor(&mut self, _: &Request) -> Result<Predictor<B>, RunError> {
+        panic!("no predictor for this client")
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.0.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.0.restore(state)
+    }
+}
+
+/// Federated averaging with such clients.
+#[derive(Clone, Copy, Debug)]
+struct WithoutPredictors(Counting);
+
+impl Algorithm for WithoutPredictors {
+    fn kind(&self) -> Kind {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { personal: true, ..Capabilities::FEDERATED }
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        let Halves { server, clients } = self.0.0.build(setup)?;
+        let panicking = |(id, half)| (id, Box::new(Panicking(half)) as Box<dyn ClientHalf<B>>);
+        Ok(Halves { server, clients: clients.into_iter().map(panicking).collect() })
+    }
+}
+
+#[test]
+fn the_words_of_a_predictor_that_panics_are_in_the_error_of_the_run() {
+    let text = text("counting", 2) + "\nevaluation.personal = true";
+    let source = Source { name: "own", text: &text };
+    let config = ConfigLoader::default().with_algorithm(KIND).load(source, &Overrides::default()).unwrap().0;
+    let algorithm = WithoutPredictors(config.own_algorithm(KIND).unwrap());
+    let error = run::<Flex>(&Experiment::new(config, "data").with_algorithm(algorithm), &Quiet, None).unwrap_err();
+    assert!(error.to_string().contains("its computation panicked: no predictor for this client"), "{error}");
 }

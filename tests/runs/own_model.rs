@@ -12,7 +12,8 @@ use fedstein::experiment::{
     Artifacts, Config, ConfigLoader, Experiment, Finished, Forecast, Overrides, Quiet, Source, run,
 };
 use fedstein::models::{
-    Architecture, Batch, Forward, Layout, Model, Network, ParticleModel, Prior, PriorTerm, ReplicatedConfig, Task,
+    Architecture, Batch, Forward, LayerInputs, LayerTrace, Layout, Model, Network, ParticleLinear, ParticleModel,
+    Prior, PriorTerm, ReplicatedConfig, Task, head,
 };
 use ndarray::Array2;
 use rand::Rng;
@@ -390,4 +391,123 @@ fn a_finished_run_predicts_with_the_model_that_is_handed_over_and_with_no_other(
     for (got, want) in log_probs.ensemble().iter().zip(&mean) {
         assert!((got - want).abs() < 1e-5, "{got} {want}");
     }
+}
+
+/// In which order a network with layers `input`, `a`, `b` and `out`, declared so, uses the middle two.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Declared,
+    /// `b` before `a`, which have the same shape.
+    Swapped,
+    /// The same, where they have not.
+    SwappedOfOtherShapes,
+}
+
+#[derive(Module, Debug)]
+struct Deep {
+    input: ParticleLinear,
+    a: ParticleLinear,
+    b: ParticleLinear,
+    out: ParticleLinear,
+    #[module(skip)]
+    order: Order,
+}
+
+impl Deep {
+    /// The logits `[N, 10, B]`, of which a trace may see every layer.
+    fn forward(&self, inputs: Tensor<2>, mut trace: Option<&mut LayerTrace>) -> Tensor<3> {
+        let mut seen = |read: LayerInputs, outputs: Tensor<3>| match &mut trace {
+            Some(trace) => trace.dense(read, outputs),
+            None => outputs,
+        };
+        let first = seen(LayerInputs::Shared(inputs.clone()), self.input.forward_shared(inputs));
+        let middle = match self.order {
+            Order::Declared => [&self.a, &self.b],
+            Order::Swapped | Order::SwappedOfOtherShapes => [&self.b, &self.a],
+        };
+        middle.into_iter().chain([&self.out]).fold(first, |outputs, layer| {
+            let hidden = activation::tanh(outputs);
+            seen(LayerInputs::Own(hidden.clone()), layer.forward(hidden))
+        })
+    }
+}
+
+impl ParticleModel for Deep {
+    fn log_likelihood(&self, batch: &Batch) -> Tensor<1> {
+        head::log_likelihood(self.forward(batch.inputs.clone(), None), None, batch)
+    }
+
+    fn predict(&self, inputs: Tensor<2>) -> Tensor<3> {
+        head::predict(self.forward(inputs, None), None)
+    }
+
+    fn drawn_gradient(
+        &self,
+        inputs: Tensor<2>,
+        uniforms: Tensor<2>,
+        trace: &mut LayerTrace,
+    ) -> Option<(Tensor<3>, Tensor<3>)> {
+        let outputs = self.forward(inputs, Some(trace));
+        let gradient = head::drawn_gradient(outputs.clone().without_autodiff(), None, uniforms);
+        Some((outputs, gradient))
+    }
+}
+
+impl Architecture for Order {
+    type Module = Deep;
+
+    fn module(&self, particles: usize, device: &Device) -> Deep {
+        let layer = |inputs, outputs| ParticleLinear::new(particles, inputs, outputs, device);
+        let between = if matches!(self, Self::SwappedOfOtherShapes) { 8 } else { 6 };
+        Deep { input: layer(64, 6), a: layer(between, 6), b: layer(6, between), out: layer(6, 10), order: *self }
+    }
+
+    fn task(&self) -> Task {
+        Task::Classification { classes: 10 }
+    }
+
+    fn prior(&self, layout: &Layout) -> Prior {
+        Prior::normal(layout, 1.0)
+    }
+}
+
+#[test]
+fn layers_in_another_order_than_their_blocks_are_refused_by_the_curvature_alone() {
+    let newton = "particles = 3, local_steps = 2, batch = 10";
+    let trains = |algorithm: &str, order: Order| {
+        run::<Flex>(&Experiment::new(config(algorithm), "data").with_model(Arc::new(Network::new(order))), &Quiet, None)
+    };
+    trains(newton, Order::Declared).unwrap();
+    trains(DSVGD, Order::Swapped).unwrap();
+    trains(DSVGD, Order::SwappedOfOtherShapes).unwrap();
+    let message = refused_by(newton, Arc::new(Network::new(Order::SwappedOfOtherShapes)));
+    for words in [
+        "layer 1 (from 0) that `ParticleModel::drawn_gradient` records has 6 inputs and 8 outputs",
+        "its weights, [8, 6], must be block 2 of the layout, and its biases, [8], block 3",
+        "block 2 is `a.weight`, [6, 8], and block 3 is `a.bias`, [6, 1]",
+    ] {
+        assert!(message.contains(words), "no {words:?} in {message}");
+    }
+    let message = refused_by(newton, Arc::new(Network::new(Order::Swapped)));
+    assert!(message.contains("layer 1 (from 0) of its curvature") && message.contains("`a.weight`"), "{message}");
+}
+
+#[test]
+fn a_prior_with_numbers_that_are_none_is_refused() {
+    let unit = |diagonal: f64| (0..640 * 640).map(|i| if i % 641 == 0 { diagonal } else { 0.0 }).collect::<Vec<f64>>();
+    let gaussian = |mean: f64, precision: f64| Wrong {
+        prior: Some(Prior {
+            terms: vec![PriorTerm::Gaussian {
+                block: 0,
+                mean: vec![mean; 640],
+                precision: unit(precision),
+                cholesky: unit(1.0),
+            }],
+        }),
+        ..Wrong::default()
+    };
+    let message = refused(Arc::new(Network::new(gaussian(f64::NAN, 1.0))));
+    assert!(message.contains("the mean of block 0 (`weight`) holds NaN"), "{message}");
+    let message = refused(Arc::new(Network::new(gaussian(0.0, f64::NAN))));
+    assert!(message.contains("the precision matrix of block 0 (`weight`) holds NaN"), "{message}");
 }

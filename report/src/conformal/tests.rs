@@ -218,6 +218,7 @@ fn ranks_are_those_of_the_exact_product() {
     }
     assert_eq!((rank(8, 0.9), rank(0, 0.5), rank(18, 0.95)), (None, None, None));
     assert_eq!([0.5, 0.8, 0.9, 0.95, 0.99].map(fewest_rows), [1, 4, 9, 19, 99]);
+    assert_eq!([-1.0, 0.0, 1.0, 1.5, f64::NAN].map(fewest_rows), [1, 1, usize::MAX, usize::MAX, usize::MAX]);
     assert_eq!(levels_with(0.9).len(), LEVELS.len());
     assert!(levels_with(0.93).is_sorted() && levels_with(0.93).contains(&0.93));
 }

@@ -28,8 +28,15 @@ pub fn rank(rows: usize, level: f64) -> Option<usize> {
     Some((rank as usize).max(1)).filter(|rank| *rank <= rows)
 }
 
-/// The smallest number of calibration rows with which a level has a threshold: ⌈level / (1 − level)⌉.
+/// The smallest number of calibration rows with which a level has a threshold: ⌈level / (1 − level)⌉. It is 1 for a level of 0
+/// and below, and [`usize::MAX`] where no number is enough: a level of 1 and above, or NaN.
 pub fn fewest_rows(level: f64) -> usize {
+    if level.is_nan() || level >= 1.0 {
+        return usize::MAX;
+    }
+    if level <= 0.0 {
+        return 1;
+    }
     let guess = (level / (1.0 - level)) as usize;
     (guess.saturating_sub(1)..).find(|rows| rank(*rows, level).is_some()).unwrap_or(guess)
 }
