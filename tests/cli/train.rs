@@ -71,7 +71,7 @@ fn training_says_where_the_model_is_no_better_than_one_prediction_for_all_rows()
     // The feature says nothing of the label.
     let rows: String =
         (0..200).map(|i| format!("{},{}\n", (i * 37) % 101, ["no", "yes"][usize::from(i % 3 == 0)])).collect();
-    place.write("t.csv", &format!("x,label\n{rows}"));
+    place.write("t.csv", format!("x,label\n{rows}"));
     let printed =
         place.works("train --set data.kind=csv --set data.path=t.csv --set data.target=label --set rounds=2 --out run");
     let warning = "The model is no more often right than always naming the most frequent class";
