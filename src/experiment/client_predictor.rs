@@ -155,12 +155,6 @@ impl Finished {
                  them; {during}"
             ));
         }
-        if self.card.own_data {
-            return no(format!(
-                "{run} has rows of its own, which are not in its directory, and a client's own predictor is built with them; \
-                 leave --client out to predict with the published particles"
-            ));
-        }
         let Some(last) = self.summary.rounds.last().map(|record| record.round) else {
             return no(format!(
                 "{run} has a site's own results, without the states of clients; leave --client out to predict with the \

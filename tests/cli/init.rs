@@ -105,6 +105,28 @@ fn a_quote_that_is_not_closed_is_refused_by_every_command() {
 }
 
 #[test]
+fn validation_rows_end_the_run_where_there_are_enough() {
+    let place = Place::new();
+    let keys = |rows: usize| {
+        place.write("pets.csv", pets(rows)).works("init pets.csv --target kind --force");
+        let written = config(&place, "pets.toml");
+        let number = |section: &str, key: &str| written.get(section).and_then(|keys| keys.get(key)).cloned();
+        (written["rounds"].as_integer(), number("partition", "validation"), number("stop", "patience"))
+    };
+    assert_eq!(keys(99), (Some(10), None, None));
+    assert_eq!(keys(500), (Some(60), Some(0.1.into()), Some(20.into())));
+    place.works("train pets.toml --set algorithm.local_steps=5 --set algorithm.particles=3 --quiet");
+    // A tenth of the 400 training rows, to within one row of each of the 10 clients.
+    let partition = &place.json("runs/pets/summary.json")["partition"]["validation"];
+    let held_out: u64 =
+        partition.to_string().split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u64>().ok()).sum();
+    assert!((30..=50).contains(&held_out), "{partition}");
+    // Rows of one patient count once: 40 patients are too few.
+    place.write("admissions.csv", admissions(120)).works("init admissions.csv");
+    assert!(config(&place, "admissions.toml").get("stop").is_none());
+}
+
+#[test]
 fn a_column_of_sites_makes_natural_clients() {
     let place = Place::new();
     let (table, sites) = (pets(120), ["Ulm", "Bonn", "Kiel", "Jena"]);

@@ -78,7 +78,7 @@ fn training_says_where_the_model_is_no_better_than_one_prediction_for_all_rows()
     let text = place.json("run/report/report.json")["verdict"]["warning"].as_str().unwrap().to_owned();
     assert!(text.starts_with(warning), "{text}");
     assert!(printed.stdout.contains(&format!("\n{text}\n\nreport  run/")), "{}", printed.stdout);
-    let printed = place.works("evaluate run t.csv");
+    let printed = place.works("evaluate run --input t.csv");
     assert!(printed.stdout.contains("always naming the most frequent class"), "{}", printed.stdout);
     // A model with skill has no such line.
     assert!(!place.works(&format!("{TINY} --set rounds=20 --out run2")).stdout.contains("most frequent class"));

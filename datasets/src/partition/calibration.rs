@@ -41,7 +41,8 @@ pub(super) fn hold_out(
     }
     let without = partition.calibration.iter().filter(|rows| rows.is_empty()).count();
     if without > 0 {
-        partition.notes.push(format!("{without} clients have too few rows to hold one out for calibration"));
+        let have = if without == 1 { "client has" } else { "clients have" };
+        partition.notes.push(format!("{without} {have} too few rows to hold one out for calibration"));
     }
     Ok(partition)
 }

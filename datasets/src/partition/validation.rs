@@ -40,7 +40,8 @@ pub(super) fn hold_out(
     }
     let without = partition.validation.iter().filter(|rows| rows.is_empty()).count();
     if without > 0 {
-        partition.notes.push(format!("{without} clients have too few rows to hold one out for validation"));
+        let have = if without == 1 { "client has" } else { "clients have" };
+        partition.notes.push(format!("{without} {have} too few rows to hold one out for validation"));
     }
     Ok(partition)
 }

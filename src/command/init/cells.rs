@@ -84,6 +84,11 @@ fn group<'a>(ids: &[&'a SurveyColumn]) -> Option<&'a SurveyColumn> {
     repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(usize::MAX)))
 }
 
+/// The number of groups of rows that stay together, as far as it is known; `None` where each row is for itself.
+pub fn groups(choice: &Choice<'_>) -> Option<usize> {
+    group(&choice.used(&Use::Id)).map(|column| column.distinct().unwrap_or(column.present()))
+}
+
 fn count(column: &SurveyColumn) -> String {
     column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string())
 }

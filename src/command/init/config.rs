@@ -7,6 +7,7 @@ use toml::Value;
 
 use super::cells;
 use super::choice::{Choice, key_of, shown};
+use super::length::Length;
 use super::uses::{Use, has_thousands};
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
@@ -75,15 +76,10 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     let line = |section, kind, key, value, found: String| Line { section, kind, key, value, found };
     let data = |key, value, found: String| line("data", "csv", key, value, found);
     let clients = clients(choice);
+    let Length { rounds: (rounds, about_rounds), stop } = Length::of(choice, clients);
     let mut lines = vec![
         line("", "", "name", text(name), String::new()),
-        line(
-            "",
-            "",
-            "rounds",
-            Value::Integer(rounds(clients)),
-            format!("Two visits to each of {clients} clients, but 10 rounds at least and 200 at most."),
-        ),
+        line("", "", "rounds", rounds, about_rounds),
         data("kind", text("csv"), String::new()),
         data("path", text(path), String::new()),
         data("target", text(&choice.target_key), about_other_targets(choice)),
@@ -121,10 +117,14 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
             lines.push(line("partition", "iid", "clients", Value::Integer(clients as i64), String::new()));
         }
     }
+    let kind = if choice.client.is_some() { "by-column" } else { "iid" };
+    let (share, patience) = stop.map(<(_, _)>::from).unzip();
+    lines.extend(share.map(|(share, found)| line("partition", kind, "validation", share, found)));
     lines.push(line("model", "bnn", "kind", text("bnn"), String::new()));
     lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), about_network(choice.rows)));
     lines.push(line("algorithm", "newton-dsvgd", "kind", text("newton-dsvgd"), String::new()));
     lines.push(line("algorithm", "newton-dsvgd", "particles", Value::Integer(20), String::new()));
+    lines.extend(patience.map(|(patience, found)| line("stop", "", "patience", patience, found)));
     lines
 }
 
@@ -148,11 +148,9 @@ fn about_network(rows: usize) -> String {
     if rows >= FEW_ROWS {
         return String::new();
     }
-    format!("With fewer than {FEW_ROWS} rows a linear model, `[]`, may predict better: compare both (docs/data.md).")
-}
-
-fn rounds(clients: usize) -> i64 {
-    (2 * clients).clamp(10, 200) as i64
+    format!(
+        "With fewer than {FEW_ROWS} rows a linear model, `[]`, may predict better: compare both (docs/example.md, \"Which network?\")."
+    )
 }
 
 const fn task(task: Task) -> &'static str {

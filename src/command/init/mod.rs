@@ -3,6 +3,7 @@
 mod cells;
 mod choice;
 mod config;
+mod length;
 mod names;
 mod uses;
 
