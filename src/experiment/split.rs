@@ -55,8 +55,8 @@ pub struct Split {
 }
 
 /// Writes the rows of every client to `out/<client>/`, with the site's own file, and the server's configuration to
-/// [`RUN`]. The rows are those that the models of a run in one process see, scaled and rotated, so that a federation of
-/// the sites has the bits of that run.
+/// [`RUN`], without `stop.patience`. The rows are those that the models of a run in one process see, scaled and rotated, so
+/// that a federation of the sites has the bits of that run.
 ///
 /// # Errors
 /// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, or a file cannot
@@ -80,7 +80,15 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
             ));
         }
     }
-    let server = server(config, &data.train)?;
+    let mut config = config.clone();
+    if config.stop.patience > 0 {
+        notes.push(format!(
+            "`stop.patience` = {} needs validation rows in one process: {RUN} has 0, so that a run goes on to `rounds` = {}",
+            config.stop.patience, config.rounds
+        ));
+        config.stop.patience = 0;
+    }
+    let server = server(&config, &data.train)?;
     let clients = 0..partition.clients().len();
     let names = site_names(clients.len(), partition.names());
     let columns = Names::of(&data.train);
