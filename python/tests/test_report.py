@@ -119,6 +119,17 @@ def test_tensors_of_pytorch_and_arrays_of_jax_give_the_same_numbers(predictions:
         assert fedstein.report(numbers.array(probabilities), numbers.array(labels)).table() == single
 
 
+def test_predictions_without_skill_have_a_warning() -> None:
+    labels = np.array([0, 0, 1] * 20)
+    worse = fedstein.report(np.tile([0.4, 0.6], (60, 1)), labels).warning
+    assert worse is not None and "less often right than always naming the most frequent class" in worse
+    assert "no lower than that of predicting the frequencies" in worse
+    assert fedstein.report(np.where(labels == 1, 0.9, 0.1), labels).warning is None
+    targets = np.arange(60.0)
+    constant = fedstein.report_regression(np.full(60, 20.0), np.full(60, 5.0), targets)
+    assert constant.warning is not None and constant.warning.startswith("The RMSE is no lower than")
+
+
 def test_names_of_classes_are_labels_and_appear_on_the_page(predictions: Predictions) -> None:
     probabilities, labels = predictions
     names = ["wolf", "alder", "yew", "birch"]

@@ -39,7 +39,15 @@ fn list(typed: &Runs) -> Result<String, CliError> {
                 &entries.iter().map(|entry| cells(entry, |value| decimals(value, 4))).collect::<Vec<_>>(),
             );
             for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
-                let _ = writeln!(text, "stopped: {}", shell::resume(&entry.path, &[]));
+                let how = match entry.is_of_program {
+                    true => format!(
+                        "{}, of a program's own rows or model, which alone can resume it (`Artifacts::resume`, in Python \
+                         `fedstein.resume`)",
+                        entry.path.display()
+                    ),
+                    false => shell::resume(&entry.path, &[]),
+                };
+                let _ = writeln!(text, "stopped: {how}");
             }
             Ok(text)
         }

@@ -70,6 +70,8 @@ pub struct Entry {
     pub metrics: [Option<f64>; METRICS.len()],
     /// When it began, in UTC, such as `2026-11-21 14:05`.
     pub started: Option<String>,
+    /// Whether its rows or its model are those of the program that began it, which alone can resume it.
+    pub is_of_program: bool,
 }
 
 /// The directories of runs in a directory and below it, in the order of their names. Links are not followed, and
@@ -152,6 +154,7 @@ impl Entry {
             metrics: METRICS.map(metric),
             started: started(path),
             state,
+            is_of_program: card(path).is_some_and(|card| is_own(&card, OWN_DATA) || is_own(&card, OWN_MODEL)),
         }
     }
 }
@@ -215,8 +218,21 @@ fn text(config: &Table, place: &[&str]) -> String {
 
 /// The name of rows that a run's program brought, of which the config knows nothing; `None` where it brought none.
 pub fn own_data(run: &Path) -> Option<String> {
-    let card: Json = serde_json::from_str(&read_text(&run.join(run_dir::MODEL)).ok()?).ok()?;
-    card["own_data"].as_bool().filter(|is_own| *is_own).and_then(|_| card["data"].as_str()).map(str::to_owned)
+    let card = card(run).filter(|card| is_own(card, OWN_DATA))?;
+    card["data"].as_str().map(str::to_owned)
+}
+
+/// The keys of `model.json` that mark rows and a model that the program brought.
+const OWN_DATA: &str = "own_data";
+const OWN_MODEL: &str = "own_model";
+
+fn is_own(card: &Json, what: &str) -> bool {
+    card[what].as_bool().unwrap_or(false)
+}
+
+/// The content of `model.json`; `None` where it cannot be read.
+fn card(run: &Path) -> Option<Json> {
+    serde_json::from_str(&read_text(&run.join(run_dir::MODEL)).ok()?).ok()
 }
 
 /// The data in a word: the kind, or the name of a user's own file.

@@ -8,7 +8,7 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 use fedstein::backend::Flex;
 use fedstein::datasets::{Dataset, Normalise, Targets, TrainTest};
-use fedstein::experiment::{Artifacts, Config, ConfigLoader, Experiment, Overrides, Quiet, Source, run};
+use fedstein::experiment::{Artifacts, Config, ConfigLoader, Experiment, Observer, Overrides, Quiet, Source, run};
 use fedstein::models::{Forward, Network, ReplicatedConfig};
 use ndarray::Array2;
 
@@ -50,6 +50,15 @@ fn a_run_with_a_model_of_its_own_is_for_the_program_that_made_it() {
     place.works("report run");
 }
 
+/// Ends a run after its first round.
+struct Stopping;
+
+impl Observer for Stopping {
+    fn wants_to_stop(&self) -> bool {
+        true
+    }
+}
+
 #[test]
 fn a_run_with_rows_of_its_own_is_listed_with_their_name() {
     let place = Place::new();
@@ -63,6 +72,15 @@ fn a_run_with_rows_of_its_own_is_listed_with_their_name() {
     let text = "rounds = 1\npartition.clients = 2\nalgorithm = { kind = \"fedavg\", local_steps = 2, batch = 5 }";
     let source = Source { name: "own", text };
     let (config, resolved) = ConfigLoader::default().with_data(&data).load(source, &Overrides::default()).unwrap();
+    // Stopped after its first round of two.
+    let longer = Overrides { set: vec!["rounds=2".into()], ..Overrides::default() };
+    let (more, of_more) = ConfigLoader::default().with_data(&data).load(source, &longer).unwrap();
+    let mut artifacts = Artifacts::new(place.path("stopped"), false, of_more);
+    run::<Flex>(&Experiment::new(more, "data").with_data(data.clone()), &Stopping, Some(&mut artifacts)).unwrap_err();
+    drop(artifacts);
+    let printed = place.works("runs .").stdout;
+    assert!(printed.contains("stopped: ./stopped, of a program's own rows"), "{printed}");
+
     let mut artifacts = Artifacts::new(place.path("run"), false, resolved);
     run::<Flex>(&Experiment::new(config, "data").with_data(data), &Quiet, Some(&mut artifacts)).unwrap();
     drop(artifacts);

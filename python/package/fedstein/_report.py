@@ -163,6 +163,12 @@ class Report:
         return str(self.to_dict()["verdict"]["headline"])
 
     @property
+    def warning(self) -> str | None:
+        """In what the model is no better than one prediction for all rows; None where it is better, or not known."""
+        found = self.to_dict()["verdict"].get("warning")
+        return None if found is None else str(found)
+
+    @property
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Intervals of 95 % of the headline numbers, by key; empty for a regression."""
         found = self.to_dict().get("confidence_intervals") or {}
