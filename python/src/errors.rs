@@ -24,23 +24,41 @@ create_exception!(
 );
 
 /// What messages call an option of the command, and the argument in its place.
-const ARGUMENTS: [(&str, &str); 6] = [
+const ARGUMENTS: [(&str, &str); 7] = [
     ("choose another with --out", "choose another `out`"),
     ("replace it with --force", "replace it with force=True"),
     ("--force replaces only", "force=True replaces only"),
     ("--other-rows compares them", "other_rows=True compares them"),
     ("--compare `", "compare: `"),
     ("leave --bins out", "leave bins out"),
+    ("goes on with it, and in a program `Artifacts::resume`", "or `fedstein.resume` goes on with it"),
 ];
 
 /// The exception of a run's error.
 pub fn of_run(error: RunError) -> PyErr {
-    let text = ARGUMENTS.iter().fold(error.to_string(), |text, (option, argument)| text.replace(option, argument));
+    let text = without_rust(&error.to_string());
+    let text = ARGUMENTS.iter().fold(text, |text, (option, argument)| text.replace(option, argument));
     match error {
         RunError::Data(_) => DataError::new_err(text),
         error if error.exit_code() == 2 => ConfigError::new_err(text),
         _ => RunFailed::new_err(text),
     }
+}
+
+/// The text without what it says of the library's functions in brackets, such as "(`Finished::forecast`)".
+fn without_rust(text: &str) -> String {
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((before, from)) = rest.split_once(" (") {
+        kept += before;
+        rest = match from.split_once(')') {
+            Some((inside, after)) if inside.contains('`') && inside.contains("::") => after,
+            _ => {
+                kept += " (";
+                from
+            }
+        };
+    }
+    kept + rest
 }
 
 /// The exception of a config.
