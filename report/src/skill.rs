@@ -39,7 +39,7 @@ impl Skill {
             }
         }
         let than = "that of predicting the frequencies of the classes for every row";
-        warnings.extend(nll.and_then(|nll| no_lower("Its NLL", nll, than, no_skill.nll)));
+        warnings.extend(nll.and_then(|nll| no_lower("The NLL", nll, than, no_skill.nll)));
         Self { warning: together(warnings), better }
     }
 

@@ -160,7 +160,7 @@ fn the_verdict_begins_with_a_model_that_is_no_better_than_the_most_frequent_clas
     };
     let than = "often right than always naming the most frequent class:";
     // The entropy of (1/3, 2/3) is 0.63651 nats.
-    let nll = "Its NLL is no lower than that of predicting the frequencies of the classes for every row:";
+    let nll = "The NLL is no lower than that of predicting the frequencies of the classes for every row:";
     warns([0.6, 0.4], &format!("The model is no more {than} 66.7 % against 66.7 %. {nll} 0.6460 against 0.6365."));
     warns([0.1, 0.9], &format!("The model is less {than} 33.3 % against 66.7 %. {nll} 1.5702 against 0.6365."));
     // Always right.
