@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::cli::load_built_in;
 use fedstein::error::RunError;
-use fedstein::experiment::config::is_of_data_set;
+use fedstein::experiment::config::{is_of_data_set, schema};
 use fedstein::experiment::schema::{Resolved, list};
 use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, run};
 use pyo3::prelude::*;
@@ -45,7 +45,8 @@ impl Plan {
                 typed.map(|(_, value)| value.trim().to_owned()).or_else(in_file)
             };
             // Found before the keys of this kind, which may be missing.
-            if !resumes && kind_of("data").is_some_and(|kind| kind != DEFAULT_DATA) {
+            let default = schema().section("data").and_then(|section| section.default_kind).unwrap_or_default();
+            if !resumes && kind_of("data").is_some_and(|kind| kind.trim_matches(['"', '\'']) != default) {
                 return Err(without_effect(&["data.kind"]));
             }
             // Rows with clients of their own go to these, unless the user wants something else.
@@ -92,9 +93,6 @@ impl Plan {
         self.resolved.notes.clone()
     }
 }
-
-/// The kind of `[data]` that is not set, as TOML.
-const DEFAULT_DATA: &str = "\"digits\"";
 
 /// The exception of keys of `[data]` that have no effect beside `data`.
 fn without_effect(keys: &[&str]) -> PyErr {

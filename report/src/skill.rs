@@ -18,7 +18,7 @@ pub(super) struct Skill {
 impl Skill {
     /// Of a classification: the accuracy beside that of always naming the most frequent class, and the NLL beside that of
     /// the frequencies of the classes.
-    pub fn of_classes(accuracy: f64, nll: Option<f64>, no_skill: &NoSkill) -> Self {
+    pub fn of_classes(accuracy: f64, nll: f64, no_skill: &NoSkill) -> Self {
         let (difference, constant) = (accuracy - no_skill.accuracy, percent(no_skill.accuracy));
         let worse = |word: &str| {
             format!(
@@ -39,7 +39,7 @@ impl Skill {
             }
         }
         let than = "that of predicting the frequencies of the classes for every row";
-        warnings.extend(nll.and_then(|nll| no_lower("The NLL", nll, than, no_skill.nll)));
+        warnings.extend(no_lower("The NLL", nll, than, no_skill.nll));
         Self { warning: together(warnings), better }
     }
 

@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
+use crate::experiment::forecast::listed;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, Overrides, run_dir};
@@ -35,8 +36,6 @@ const UNLABELLED: &str =
 /// Why a site's own results have no section on calibration rows.
 const NO_SETS: &str = "these are a site's own results: predictions have the temperature or map and the sets that all sites learned \
      together, and only the server's run can score them (`fedstein evaluate` on its directory)";
-/// The most classes in a message.
-const CLASSES: usize = 12;
 
 /// Runs the command.
 ///
@@ -204,13 +203,6 @@ fn targets(
         wrong(row, format!("a class of the run, {}", listed(names)))
     })?;
     Ok(Targets::Classes { labels, names: names.clone() })
-}
-
-/// The first names of the classes.
-fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(CLASSES).map(|name| format!("`{}`", quoted(name))).collect();
-    let more = if names.len() > CLASSES { format!(" and {} more", names.len() - CLASSES) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
 }
 
 struct Job<'a> {

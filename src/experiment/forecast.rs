@@ -20,6 +20,13 @@ use crate::rows::Table;
 /// The most classes in a message.
 const CLASSES: usize = 12;
 
+/// The first names of classes, for a message.
+pub(crate) fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(CLASSES).map(|name| format!("`{}`", quoted(name))).collect();
+    let more = if names.len() > CLASSES { format!(" and {} more", names.len() - CLASSES) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// What the particles of a run, or one of its clients, predict for new rows.
 #[derive(Clone, Debug)]
 pub enum Forecast {
@@ -144,8 +151,8 @@ impl Finished {
         if count != rows {
             return Err(wrong(format!("{count} targets for {rows} rows; each row has one")));
         }
-        let (labels, names, of_run) = match (targets, &self.card.classes) {
-            (Targets::Classes { labels, names }, Some(of_run)) => (labels, names, of_run),
+        let (labels, names) = match (targets, &self.card.classes) {
+            (Targets::Classes { labels, names }, Some(_)) => (labels, names),
             (Targets::Classes { .. }, None) => {
                 return Err(wrong(format!(
                     "the targets are classes (`Targets::Classes`), and the run {run} predicts a number"
@@ -164,27 +171,25 @@ impl Finished {
             }
             (Targets::None { .. }, None) => return Ok(Cow::Borrowed(targets)),
         };
-        let place = |(row, label): (usize, &usize)| {
-            let (row, classes) = (row + 1, names.len());
-            let name = names.get(*label).ok_or_else(|| {
-                wrong(format!(
-                    "data row {row} has class {label}, and the targets name the classes 0 to {}",
-                    classes.max(1) - 1
-                ))
-            })?;
-            of_run.iter().position(|known| known == name).ok_or_else(|| {
-                let known: Vec<String> =
-                    of_run.iter().take(CLASSES).map(|known| format!("`{}`", quoted(known))).collect();
-                let more = if of_run.len() > CLASSES { ", …" } else { "" };
-                wrong(format!(
-                    "data row {row} has the class `{}`, which the run {run} does not know; its classes are {}{more}",
-                    quoted(name),
-                    known.join(", ")
-                ))
-            })
+        let of_run = self.card.classes.as_deref().unwrap_or_default();
+        let places: Vec<Option<usize>> =
+            names.iter().map(|name| of_run.iter().position(|known| known == name)).collect();
+        let place = |(row, label): (usize, &usize)| match places.get(*label) {
+            Some(Some(place)) => Ok(*place),
+            Some(None) => Err(wrong(format!(
+                "data row {} has the class `{}`, which the run {run} does not know; its classes are {}",
+                row + 1,
+                quoted(&names[*label]),
+                listed(of_run)
+            ))),
+            None => Err(wrong(format!(
+                "data row {} has class {label}, and the targets name the classes 0 to {}",
+                row + 1,
+                names.len().max(1) - 1
+            ))),
         };
         let labels = labels.iter().enumerate().map(place).collect::<Result<_, _>>()?;
-        Ok(Cow::Owned(Targets::Classes { labels, names: of_run.clone() }))
+        Ok(Cow::Owned(Targets::Classes { labels, names: of_run.to_vec() }))
     }
 
     /// Particles and rows are finite, but predictions overflow where either is extremely large.

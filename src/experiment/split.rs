@@ -16,6 +16,7 @@ use crate::report::files::{FileError, write_atomic};
 
 use super::assigned::{Assigned, assigned};
 use super::config::{ClassWeights, Config};
+use super::schema::{Overrides, Source};
 
 /// The server's configuration.
 pub const RUN: &str = "run.toml";
@@ -59,8 +60,8 @@ pub struct Split {
 /// that a federation of the sites has the bits of that run.
 ///
 /// # Errors
-/// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, or a file cannot
-/// be written; nothing is left behind then.
+/// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, a key needs the
+/// rows in one process, or a file cannot be written; nothing is left behind then.
 pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunError> {
     let is_used = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) || out.is_file();
     if is_used {
@@ -106,7 +107,12 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         }
         write(&dir.join(SITE), &site(client, &names[client], &data.train, (&columns, tells_counts)))
     });
-    let written = written.and_then(|()| write(&beside.join(RUN), &server));
+    let written = written.and_then(|()| {
+        // Some keys need rows in one process.
+        let sites = Overrides { set: vec![format!("partition.clients={}", clients.len())], ..Overrides::default() };
+        Config::load(Source { name: RUN, text: &server }, &sites)?;
+        write(&beside.join(RUN), &server)
+    });
     // An empty directory of that name is replaced.
     let _ = fs::remove_dir(out);
     let written = written.and_then(|()| fs::rename(&beside, out).map_err(|error| cannot(out, &error)));

@@ -216,6 +216,8 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     let command = printed.stdout.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
     place.works(&format!("{command} --quiet --out runs/stopped"));
     assert_eq!(place.table("runs/stopped/rounds.csv").len(), 1 + 3);
+    let plateau = "--set lr_schedule.kind=plateau --set partition.validation=0.1";
+    place.refuses(&format!("site split {keys} {plateau} --out other"), &["plateau", "validation rows in this process"]);
     place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
     place.refuses(
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",

@@ -197,8 +197,7 @@ pub(super) fn headline(
     let intervals = score_intervals(scored, resamples, 0.95, &mut rng)?;
     let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
     let nll = metrics::nll(predictions).value;
-    let skill =
-        |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, Some(nll), of));
+    let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
     let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), skill);
     Ok(Headline { verdict, no_skill, intervals })
 }
