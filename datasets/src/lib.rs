@@ -80,4 +80,4 @@ pub use source::{
     DATA_KINDS, DataConfig, DataFile, DataSet, Origin, RaetschSet, RaetschSplit, UciSet, delimiter, load,
 };
 pub use train_test::TrainTest;
-pub use units::{count as unit_count, note as note_on_groups};
+pub use units::{count as unit_count, note as note_on_groups, note_on_shared as note_on_shared_groups};

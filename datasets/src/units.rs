@@ -50,6 +50,18 @@ pub fn note(train: &Dataset, test: &Dataset) -> Option<String> {
     Some(format!("groups of rows: {trained} in training, {} in test, {both}", test.len()))
 }
 
+/// A note on groups that training rows share with other rows of a file of their own, such as validation rows; `name` is
+/// theirs.
+pub fn note_on_shared(train: &Dataset, (name, rows): (&str, &Dataset)) -> Option<String> {
+    let groups = |data: &Dataset| Some(data.groups.as_ref()?.iter().copied().collect::<BTreeSet<_>>());
+    let shared = groups(train)?.intersection(&groups(rows)?).count();
+    (shared > 0).then(|| {
+        format!(
+            "groups of rows: {shared} have training rows and {name} rows; these are not independent of the training"
+        )
+    })
+}
+
 /// The rows of some units, ascending.
 pub(crate) fn rows_of(units: &[&[usize]]) -> Vec<usize> {
     let mut rows = units.concat();

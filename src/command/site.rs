@@ -204,9 +204,8 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
         "the rows: no value of one row is told, except where a whole column has one value".to_owned(),
         format!("path and name of the file: {}", path(&site.data.path)),
     ];
-    if !site.data.test_path.is_empty() {
-        lines.push(format!("path and name of the file of test rows: {}", printable(&site.data.test_path)));
-    }
+    let held_out = site.data.held_out_files();
+    lines.extend(held_out.map(|(key, file)| format!("path and name of the file {key}: {}", printable(file))));
     if matches!(told.target, TargetDescription::Classes { counts: None, .. }) {
         lines.push("number of training rows of each class (tell.class_counts = false)".into());
     }

@@ -380,7 +380,7 @@ impl<B: Backend> Part<B> {
                     written.map_err(|error| format!("the site's own results cannot be written: {error}"))?;
                 }
                 let own = wanted.own.then(|| self.half.predictor(request)).transpose().map_err(in_words)?;
-                self.evaluator.score(request, wanted.published, own).map_err(in_words)
+                self.evaluator.score(request, *wanted, own).map_err(in_words)
             }
             Ask::Calibrate(what) => self.evaluator.calibrate(request, what).map_err(in_words),
         }

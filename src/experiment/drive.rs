@@ -13,7 +13,6 @@ use crate::report::ClientNames;
 use super::artifact::Artifacts;
 use super::calibrate::{Asked, Plan};
 use super::config::{Config, Rotate};
-use super::evaluate::Evaluator;
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::participation;
@@ -36,8 +35,6 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     /// What the clients are called.
     pub names: ClientNames,
     pub judge: Judge<'a, B>,
-    /// The validation rows by which a round is the best or the step size becomes smaller, where the judge's rows are others.
-    pub validation: Option<&'a Evaluator<B>>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
     /// What is learned from calibration rows after the last round.
@@ -61,7 +58,6 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             roster,
             names,
             judge,
-            validation,
             personal,
             calibration,
             mut policy,
@@ -77,14 +73,8 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let done = past.as_ref().map_or(0, |(round, _)| *round);
         let (advice, columns) = (algorithm.one_hot_advice(), algorithm.capabilities().columns);
         let clients = (roster.len(), personal, &names);
-        let mut recorder = RunRecorder::new(
-            (config, advice, columns),
-            (judge, validation),
-            fleet,
-            clients,
-            observer,
-            artifacts.take(),
-        );
+        let mut recorder =
+            RunRecorder::new((config, advice, columns), judge, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
             observer.note(&note);
@@ -115,8 +105,8 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         }
 
         // The final files and the results.
-        let artifacts = recorder.artifacts.take();
         let RunResults {
+            artifacts,
             particles,
             posterior,
             predicted,

@@ -1,12 +1,14 @@
-//! Evaluates a round: the published particles on the test rows, here or at the clients that hold them, and the clients'
-//! own predictors.
+//! Evaluates a round: the published particles on the test rows and on the validation rows, each here or at the clients that
+//! hold them, and the clients' own predictors.
 
 use std::collections::BTreeMap;
 
 use super::evaluate::{Evaluator, Predicted};
 use crate::backend::Backend;
 use crate::error::RunError;
-use crate::federation::client_evaluator::{PUBLISHED_SCORES, TEST_SCORES, VALIDATION_SCORES, no_rows, no_scores};
+use crate::federation::client_evaluator::{
+    PUBLISHED_SCORES, PUBLISHED_VALIDATION_SCORES, TEST_SCORES, VALIDATION_SCORES, no_rows, no_scores,
+};
 use crate::federation::event::{Event, EventKind};
 use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
@@ -14,22 +16,37 @@ use crate::federation::inquiry::{Scores, ask_for_scores};
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::models::Task;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Posterior, Reply, RequestKind, Scoring, ServerHalf};
+use crate::protocol::{ClientId, Message, PARTICLES, Posterior, Reply, RequestKind, Scoring, ServerHalf};
 
-/// The place of the test rows.
+/// Evaluates the rounds of a run.
 #[derive(Debug)]
-pub enum Judge<'a, B: Backend> {
+pub struct Judge<'a, B: Backend> {
+    /// The rows of all metrics: test rows, or with `evaluation.rows` the validation rows.
+    test: Place<'a, B>,
+    /// The validation rows, where they are others and are to be scored in every evaluated round.
+    validation: Option<Place<'a, B>>,
+    /// Whether the clients are at sites of their own, which write files of their own results at the end.
+    has_sites: bool,
+}
+
+/// The place of some rows.
+#[derive(Debug)]
+pub enum Place<'a, B: Backend> {
     /// In this process, which predicts them with the server's particles.
-    Rows(&'a Evaluator<B>),
-    /// At the clients: each scores the published particles on its own test rows and sends sums, which are pooled.
-    Clients {
-        /// The names of all clients, `[K]`.
-        names: Vec<String>,
-        /// The number of test rows that each client said it has, `[K]`.
-        rows: Vec<usize>,
-        /// Sums of scores over no rows, of the kind that every client sends.
-        none: Box<ClientScores>,
-    },
+    Here(&'a Evaluator<B>),
+    /// At the clients: each scores the published particles on its own rows and sends sums, which are pooled.
+    Clients(AtClients),
+}
+
+/// Rows at the clients.
+#[derive(Debug)]
+pub struct AtClients {
+    /// The names of all clients, `[K]`.
+    names: Vec<String>,
+    /// The number of these rows that each client said it has, `[K]`.
+    rows: Vec<usize>,
+    /// Sums of scores over no rows, of the kind that every client sends.
+    none: ClientScores,
 }
 
 /// A round that has ended.
@@ -43,7 +60,7 @@ pub struct Ended<'a, B: Backend> {
     pub policy: &'a FaultPolicy,
     /// The server after the round.
     pub server: &'a dyn ServerHalf<B>,
-    /// Whether it is the last round of the run.
+    /// Whether the results of the run are those of this round.
     pub is_last: bool,
 }
 
@@ -54,15 +71,26 @@ pub struct Judged {
     pub predicted: Predicted,
     /// The metrics of the published particles.
     pub evaluation: Evaluation,
+    /// What the validation rows say of the published particles, where they are scored apart.
+    pub validation: Option<Measured>,
     /// The scores of the clients' own predictors, where these were asked for.
     pub own: Option<OwnScores>,
     /// The number of clients that sent usable scores; `None` where no client was asked.
     pub scored: Option<usize>,
-    /// The events of the requests for scores.
+    /// The events of requests and replies.
     pub events: Vec<Event>,
 }
 
-/// The scores of the clients' own predictors in one round. A client without usable scores has sums without rows.
+/// The scores of particles on some rows.
+#[derive(Debug)]
+pub enum Measured {
+    /// The metrics of rows in this process.
+    Here(Evaluation),
+    /// The sums that the clients sent.
+    Clients(PersonalScores),
+}
+
+/// The scores of the clients' own predictors on their held-out rows, by client.
 #[derive(Debug)]
 pub struct OwnScores {
     /// On the test rows.
@@ -71,34 +99,77 @@ pub struct OwnScores {
     pub validation: PersonalScores,
 }
 
-impl<B: Backend> Judge<'_, B> {
-    /// A judge for clients that hold the test rows, with their names and numbers of test rows `[K]`, a model of this task and
-    /// a number of bins of confidence.
+impl AtClients {
+    /// Rows at clients with these names and numbers of rows `[K]`, for a model of this task and a number of bins of
+    /// confidence.
     ///
     /// # Errors
     /// The model is a toy density, which has no rows.
-    pub fn clients((names, rows): (Vec<String>, Vec<usize>), task: Task, bins: usize) -> Result<Self, RunError> {
-        Ok(Self::Clients { names, rows, none: Box::new(no_scores(task, bins).ok_or_else(no_rows)?) })
+    pub fn new((names, rows): (Vec<String>, Vec<usize>), task: Task, bins: usize) -> Result<Self, RunError> {
+        Ok(Self { names, rows, none: no_scores(task, bins).ok_or_else(no_rows)? })
+    }
+}
+
+impl<'a, B: Backend> Place<'a, B> {
+    fn at_clients(&self) -> Option<&AtClients> {
+        match self {
+            Self::Here(_) => None,
+            Self::Clients(at) => Some(at),
+        }
+    }
+
+    /// The sums of scores over no rows.
+    fn none(&self) -> Result<ClientScores, RunError> {
+        match self {
+            Self::Here(evaluator) => evaluator.no_scores().ok_or_else(no_rows),
+            Self::Clients(at) => Ok(at.none.clone()),
+        }
+    }
+
+    fn has_classes(&self) -> bool {
+        match self {
+            Self::Here(evaluator) => evaluator.has_classes(),
+            Self::Clients(at) => at.none.classes().is_some(),
+        }
+    }
+}
+
+impl<'a, B: Backend> Judge<'a, B> {
+    /// A judge of clients in this process, by rows at these places.
+    pub fn new(test: Place<'a, B>, validation: Option<Place<'a, B>>) -> Self {
+        Self { test, validation, has_sites: false }
+    }
+
+    /// A judge of clients at sites of their own.
+    pub fn of_sites(test: Place<'a, B>, validation: Option<Place<'a, B>>) -> Self {
+        Self { test, validation, has_sites: true }
     }
 
     /// Whether the clients are asked for scores, given whether their own predictors are scored.
     pub fn asks(&self, own: bool) -> bool {
-        own || matches!(self, Self::Clients { .. })
+        own || self.at_clients().iter().any(Option::is_some)
     }
 
-    /// Evaluates particles of an earlier round on the rows in this process; `None` where these are at the clients.
-    ///
-    /// # Errors
-    /// The device fails, or a prediction is not finite.
-    pub fn again(
-        &self,
-        particles: &Particles<B>,
-        posterior: &Posterior,
-    ) -> Result<Option<(Predicted, Evaluation)>, RunError> {
-        let Self::Rows(evaluator) = self else { return Ok(None) };
-        let predicted = evaluator.predict(particles, posterior)?;
-        let evaluation = evaluator.evaluate(&predicted)?;
-        Ok(Some((predicted, evaluation)))
+    /// The test rows and the validation rows that are at the clients.
+    fn at_clients(&self) -> [Option<&AtClients>; 2] {
+        [Some(&self.test), self.validation.as_ref()].map(|place| place.and_then(Place::at_clients))
+    }
+
+    /// Whether the sites must be told after the last round which round's results theirs are: it is not known before with
+    /// `patience`, and no other request says so where they are asked for no scores.
+    pub fn closes_apart(&self, patience: bool, own: bool) -> bool {
+        self.has_sites && (patience || !self.asks(own))
+    }
+
+    /// Whether the validation rows that are scored apart have classes; `None` where none are.
+    pub fn validates_classes(&self) -> Option<bool> {
+        self.validation.as_ref().map(Place::has_classes)
+    }
+
+    /// The sums over no rows of the kind that clients send of the rows by which a round is the best; `None` where these rows
+    /// are here.
+    pub fn no_sums(&self) -> Option<&ClientScores> {
+        self.validation.as_ref().unwrap_or(&self.test).at_clients().map(|at| &at.none)
     }
 
     /// Evaluates a round. Each of the clients 0 to `clients` − 1 is asked at most once.
@@ -109,34 +180,132 @@ impl<B: Backend> Judge<'_, B> {
     /// # Errors
     /// Anything fails but a client.
     pub fn evaluate(&self, ended: Ended<'_, B>, clients: usize, own: bool) -> Result<Judged, RunError> {
-        match self {
-            Self::Rows(evaluator) => {
-                let predicted = evaluator.predict(ended.server.particles(), &ended.server.posterior())?;
+        let [published, validation] = self.at_clients().map(|at| at.is_some());
+        let wanted = Scoring { own, published, validation, is_last: ended.is_last };
+        let asked = || self.inquire(ended, message(ended.server, wanted)?, clients, wanted);
+        let mut inquiry = self.asks(own).then(asked).transpose()?;
+        let (particles, posterior) = (ended.server.particles(), ended.server.posterior());
+        let validation = match &self.validation {
+            None => None,
+            Some(Place::Here(evaluator)) => {
+                Some(Measured::Here(evaluator.evaluate(&evaluator.predict(particles, &posterior)?)?))
+            }
+            Some(Place::Clients(_)) => {
+                let sums = inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(PUBLISHED_VALIDATION_SCORES));
+                sums.map(Measured::Clients)
+            }
+        };
+        Ok(Judged { validation, ..self.judged((particles, &posterior), inquiry)? })
+    }
+
+    /// Evaluates the results of a run after its end, and lets sites write theirs.
+    ///
+    /// # Arguments
+    /// * `ended`: the round whose results they are
+    /// * `best`: the particles after that round, where it is not the last one
+    ///
+    /// # Errors
+    /// Anything fails but a client.
+    pub fn close(
+        &self,
+        ended: Ended<'_, B>,
+        best: Option<(&Particles<B>, &Posterior)>,
+        clients: usize,
+    ) -> Result<Judged, RunError> {
+        let published = self.test.at_clients().is_some();
+        let wanted = Scoring { published, is_last: true, ..Scoring::default() };
+        let message = || match best {
+            Some((particles, _)) => Ok(Message::default().with_array(PARTICLES, particles.to_array()?)),
+            None => message(ended.server, wanted),
+        };
+        let asked = || self.inquire(ended, message()?, clients, wanted);
+        let inquiry = (self.has_sites || published).then(asked).transpose()?;
+        let posterior = ended.server.posterior();
+        self.judged(best.unwrap_or((ended.server.particles(), &posterior)), inquiry)
+    }
+
+    /// The scores of particles on test rows here, or those that the clients sent.
+    fn judged(
+        &self,
+        (particles, posterior): (&Particles<B>, &Posterior),
+        mut inquiry: Option<Inquiry>,
+    ) -> Result<Judged, RunError> {
+        let mut sent = |name| inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(name));
+        let (predicted, evaluation) = match &self.test {
+            Place::Here(evaluator) => {
+                let predicted = evaluator.predict(particles, posterior)?;
                 let evaluation = evaluator.evaluate(&predicted)?;
-                let none = || evaluator.no_scores().ok_or_else(no_rows);
-                let wanted = Scoring { own, published: false, is_last: ended.is_last };
-                let inquiry = own.then(|| Inquiry::new(ended, clients, wanted, (&none()?, None))).transpose()?;
-                Ok(Judged::new(predicted, evaluation, inquiry))
+                (predicted, evaluation)
             }
-            Self::Clients { names, rows, none } => {
-                let wanted = Scoring { own, published: true, is_last: ended.is_last };
-                let mut inquiry = Inquiry::new(ended, clients, wanted, (none, Some(rows)))?;
-                let scores = inquiry.take(PUBLISHED_SCORES).ok_or_else(no_clients)?;
+            Place::Clients(AtClients { names, .. }) => {
+                let scores = sent(PUBLISHED_SCORES).ok_or_else(no_clients)?;
                 let evaluation = Evaluation::of_sums(scores.pooled());
-                Ok(Judged::new(Predicted::Pooled { names: names.clone(), scores }, evaluation, Some(inquiry)))
+                (Predicted::Pooled { names: names.clone(), scores }, evaluation)
             }
+        };
+        let own = sent(TEST_SCORES).zip(sent(VALIDATION_SCORES));
+        let own = own.map(|(test, validation)| OwnScores { test, validation });
+        let (scored, events) = inquiry.map(|inquiry| (inquiry.scored, inquiry.events)).unzip();
+        let events = events.unwrap_or_default();
+        Ok(Judged { predicted, evaluation, validation: None, own, scored, events })
+    }
+
+    /// Asks all clients, and refuses replies without usable sums of every wanted name.
+    fn inquire(
+        &self,
+        Ended { round, fleet, policy, .. }: Ended<'_, B>,
+        message: Message,
+        clients: usize,
+        asked: Scoring,
+    ) -> Result<Inquiry, RunError> {
+        let clients: Vec<ClientId> = (0..clients).collect();
+        let Scores { replies, mut events } = ask_for_scores(fleet, policy, message, round, &clients, asked)?;
+        let wanted = self.wanted(asked)?;
+        let mut scored = 0;
+        let mut all = vec![Vec::with_capacity(clients.len()); wanted.len()];
+        for (client, reply) in clients.iter().zip(&replies) {
+            let of = |reply: &Reply| wanted.iter().map(|sums| sums.read(reply, *client)).collect::<Result<Vec<_>, _>>();
+            let came = reply.as_ref().map(of).transpose().unwrap_or_else(|reason| {
+                let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
+                events.push(refused.with_detail(reason));
+                None
+            });
+            scored += usize::from(came.is_some());
+            // An absent client adds no rows to any sum.
+            let came = came.unwrap_or_else(|| wanted.iter().map(|sums| sums.none.clone()).collect());
+            all.iter_mut().zip(came).for_each(|(all, came)| all.push(came));
         }
+        let together = |clients| PersonalScores::new(clients).ok_or_else(no_clients);
+        let sums = wanted.iter().zip(all).map(|(sums, clients)| Ok((sums.name, together(clients)?)));
+        Ok(Inquiry { sums: sums.collect::<Result<_, RunError>>()?, scored, events })
+    }
+
+    /// The sums that replies must have.
+    fn wanted(&self, asked: Scoring) -> Result<Vec<WantedSums>, RunError> {
+        let [test, validation] = self.at_clients();
+        let sums = |name, none, at: Option<&AtClients>| WantedSums { name, none, told: at.map(|at| at.rows.clone()) };
+        let mut wanted = Vec::new();
+        for (name, at, is_asked) in
+            [(PUBLISHED_SCORES, test, asked.published), (PUBLISHED_VALIDATION_SCORES, validation, asked.validation)]
+        {
+            wanted.extend(at.filter(|_| is_asked).map(|at| sums(name, at.none.clone(), Some(at))));
+        }
+        if asked.own {
+            let none = self.test.none()?;
+            wanted.extend([sums(TEST_SCORES, none.clone(), test), sums(VALIDATION_SCORES, none, None)]);
+        }
+        Ok(wanted)
     }
 }
 
-impl Judged {
-    fn new(predicted: Predicted, evaluation: Evaluation, inquiry: Option<Inquiry>) -> Self {
-        let Some(mut inquiry) = inquiry else {
-            return Self { predicted, evaluation, own: None, scored: None, events: Vec::new() };
-        };
-        let own = inquiry.take(TEST_SCORES).zip(inquiry.take(VALIDATION_SCORES));
-        let own = own.map(|(test, validation)| OwnScores { test, validation });
-        Self { predicted, evaluation, own, scored: Some(inquiry.scored), events: inquiry.events }
+/// The message with which clients score what the server publishes. A method whose clients never share their last layers
+/// publishes no whole particles; where these are scored, the message has them as well.
+fn message<B: Backend>(server: &dyn ServerHalf<B>, wanted: Scoring) -> Result<Message, RunError> {
+    let message = server.publish()?;
+    let scores_them = wanted.published || wanted.validation || (wanted.is_last && !wanted.own);
+    match scores_them && !message.arrays.contains_key(PARTICLES) {
+        true => Ok(message.with_array(PARTICLES, server.particles().to_array()?)),
+        false => Ok(message),
     }
 }
 
@@ -148,60 +317,29 @@ struct Inquiry {
     events: Vec<Event>,
 }
 
-impl Inquiry {
-    /// Asks all clients, and refuses replies without usable sums of every wanted name.
-    ///
-    /// # Errors
-    /// Anything fails but a client.
-    fn new<B: Backend>(
-        Ended { round, fleet, policy, server, .. }: Ended<'_, B>,
-        clients: usize,
-        asked: Scoring,
-        (none, rows): (&ClientScores, Option<&Vec<usize>>),
-    ) -> Result<Self, RunError> {
-        let clients: Vec<ClientId> = (0..clients).collect();
-        let Scores { replies, mut events } = ask_for_scores(fleet, policy, server, round, &clients, asked)?;
-        let published = asked.published.then_some(PUBLISHED_SCORES);
-        let own = asked.own.then_some([TEST_SCORES, VALIDATION_SCORES]);
-        let wanted: Vec<&str> = published.into_iter().chain(own.into_iter().flatten()).collect();
-        let mut scored = 0;
-        let mut all = vec![Vec::with_capacity(clients.len()); wanted.len()];
-        for (client, reply) in clients.iter().zip(&replies) {
-            let told = rows.and_then(|rows| rows.get(*client).copied());
-            let one = |reply: &Reply, name| sums(reply, name, none).and_then(|sums| of_all_rows(sums, name, told));
-            let of = |reply: &Reply| wanted.iter().map(|name| one(reply, name)).collect::<Result<Vec<_>, _>>();
-            let came = reply.as_ref().map(of).transpose().unwrap_or_else(|reason| {
-                let refused = Event::new(round, 1, *client, EventKind::Refused).of_request(RequestKind::Scores);
-                events.push(refused.with_detail(reason));
-                None
-            });
-            scored += usize::from(came.is_some());
-            // An absent client adds no rows to any sum.
-            let came = came.unwrap_or_else(|| vec![none.clone(); wanted.len()]);
-            all.iter_mut().zip(came).for_each(|(all, came)| all.push(came));
+/// Sums that every reply must have.
+struct WantedSums {
+    /// The name of their array.
+    name: &'static str,
+    /// The sums over no rows.
+    none: ClientScores,
+    /// The number of rows that each client said it has, `[K]`, where it has said so.
+    told: Option<Vec<usize>>,
+}
+
+impl WantedSums {
+    /// The sums in a reply, over as many rows as the client has told.
+    fn read(&self, reply: &Reply, client: ClientId) -> Result<ClientScores, String> {
+        let name = self.name;
+        let values = reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64();
+        let sums = self.none.read(&values);
+        let sums = sums.map_err(|error| format!("the reply's \"{name}\" cannot be used: {error}"))?;
+        match self.told.as_ref().and_then(|told| told.get(client)).filter(|told| **told != sums.rows()) {
+            None => Ok(sums),
+            Some(told) => {
+                Err(format!("the reply's \"{name}\" are of {} rows; the client has told {told}", sums.rows()))
+            }
         }
-        let together = |clients| PersonalScores::new(clients).ok_or_else(no_clients);
-        let sums = wanted.iter().zip(all).map(|(name, clients)| Ok((*name, together(clients)?)));
-        Ok(Self { sums: sums.collect::<Result<_, RunError>>()?, scored, events })
-    }
-
-    /// The sums of this name, where they were asked for.
-    fn take(&mut self, name: &str) -> Option<PersonalScores> {
-        self.sums.remove(name)
-    }
-}
-
-/// The sums of this name in a reply, of the same kind as `none`.
-fn sums(reply: &Reply, name: &str, none: &ClientScores) -> Result<ClientScores, String> {
-    let values = reply.message.array(name).map_err(|error| error.to_string())?.values.to_f64();
-    none.read(&values).map_err(|error| format!("the reply's \"{name}\" cannot be used: {error}"))
-}
-
-/// The sums, where they are over as many test rows as the client has told.
-fn of_all_rows(sums: ClientScores, name: &str, told: Option<usize>) -> Result<ClientScores, String> {
-    match told.filter(|told| name != VALIDATION_SCORES && *told != sums.rows()) {
-        None => Ok(sums),
-        Some(told) => Err(format!("the reply's \"{name}\" are of {} rows; the client has told {told}", sums.rows())),
     }
 }
 

@@ -19,7 +19,7 @@ use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
 use super::config::Config;
 use super::diagnosis::{self, Advice};
-use super::evaluate::{Evaluator, Predicted};
+use super::evaluate::Predicted;
 use super::history::History;
 use super::judge::{Ended, Judge, Judged};
 use super::lr_schedule::LrSchedule;
@@ -47,7 +47,7 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     /// The algorithm's own columns.
     columns: &'static [&'static str],
     start: Instant,
-    stop: Stop<'a, B>,
+    stop: Stop,
     lr: LrSchedule,
     notes: Notes,
 }
@@ -81,7 +81,9 @@ struct Notes {
 }
 
 /// The results of a run after its last round.
-pub(super) struct RunResults<B: Backend> {
+pub(super) struct RunResults<'a, B: Backend> {
+    /// The files of the run.
+    pub artifacts: Option<&'a mut Artifacts>,
     /// The particles that are published: those of the last round, or of the best one.
     pub particles: Particles<B>,
     pub posterior: Posterior,
@@ -101,7 +103,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice, columns): (&'a Config, &'static str, &'static [&'static str]),
-        (judge, validation): (Judge<'a, B>, Option<&'a Evaluator<B>>),
+        judge: Judge<'a, B>,
         fleet: &'a dyn Fleet,
         (count, personal, names): (usize, bool, &'a ClientNames),
         observer: &'a dyn Observer,
@@ -116,7 +118,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             advice: Advice::default(),
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
-        let stop = Stop::new(config.stop, config.validation_key().is_some(), validation);
+        let stop = Stop::new(config.stop, config.validation_key().is_some(), judge.validates_classes());
         Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, columns, start, stop, lr, notes }
     }
 
@@ -126,7 +128,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// The state does not belong to this run, or its files cannot be truncated.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
-        self.stop.restore(&state.part(BEST))?;
+        self.stop.restore(&state.part(BEST), self.judge.no_sums())?;
         self.lr.restore(&state.part(LR))?;
         let (rounds, round) = (&self.notes.rounds, self.notes.rounds.round());
         self.stop.decide(round, self.is_regular(round), rounds.uplink_bytes(), rounds.seconds());
@@ -149,19 +151,26 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         server: &dyn ServerHalf<B>,
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
-        let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
         let (clients, own) = (self.notes.participation.clients(), self.notes.personal.is_some());
-        let Judged { predicted, evaluation, own, scored, events } = self.judge.evaluate(ended, clients, own)?;
+        let is_last = is_last && !self.closes_apart();
+        let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
+        let judged = self.judge.evaluate(ended, clients, own)?;
+        let seen = self.stop.look(round, server, &judged)?;
+        let Judged { predicted, evaluation, own, scored, events, .. } = judged;
         let mut columns = evaluation.columns();
         if let (Some(personal), Some(own), Some(scored)) = (&mut self.notes.personal, own, scored) {
             columns.extend(personal.record(round, own, scored));
         }
         columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
-        let seen = self.stop.look(round, server, &evaluation)?;
         columns.extend(seen.columns);
         self.lr.look(seen.value);
         self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
+    }
+
+    /// Whether sites are told apart from the scores of the last round that theirs are the results of the run.
+    fn closes_apart(&self) -> bool {
+        self.judge.closes_apart(self.config.stop.patience > 0, self.notes.personal.is_some())
     }
 
     /// The blank columns of a round that is not evaluated.
@@ -217,16 +226,31 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         server: &dyn ServerHalf<B>,
         policy: &FaultPolicy,
         session: &Session<B>,
-    ) -> Result<RunResults<B>, RunError> {
+    ) -> Result<RunResults<'a, B>, RunError> {
         let round = self.notes.rounds.round();
         if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
             // The events of these requests were already recorded in their round, so they are discarded.
             self.evaluate((round, true), server, policy)?;
         }
         let (mut particles, mut posterior) = (server.particles().clone(), server.posterior());
-        if let Some(best) = self.stop.best().filter(|best| best.round != round) {
+        let best = self.stop.best().filter(|best| best.round != round);
+        if let Some(best) = best {
             (particles, posterior) = (best.particles(&particles, session)?, best.posterior.clone());
-            self.notes.latest = self.judge.again(&particles, &posterior)?;
+        }
+        if best.is_some() || (self.closes_apart() && !self.notes.rounds.is_empty()) {
+            let of = best.map_or(round, |best| best.round);
+            let ended = Ended { round: of, fleet: self.fleet, policy, server, is_last: true };
+            let published = best.map(|_| (&particles, &posterior));
+            let judged = self.judge.close(ended, published, self.notes.participation.clients())?;
+            judged
+                .events
+                .iter()
+                .filter_map(|event| absence(event, self.names))
+                .for_each(|note| self.observer.note(&note));
+            if let Some(artifacts) = self.artifacts.as_deref_mut() {
+                artifacts.events(&judged.events)?;
+            }
+            self.notes.latest = Some((judged.predicted, judged.evaluation));
         }
         let early = self.stop.over().filter(|_| round < self.config.rounds);
         let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));
@@ -236,6 +260,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let Notes { personal, rounds, latest, participation, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
         Ok(RunResults {
+            artifacts: self.artifacts,
             particles,
             posterior,
             predicted,

@@ -22,7 +22,7 @@ use super::calibrate::{Plan, rows_of_clients};
 use super::config::{Config, Own};
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
-use super::judge::Judge;
+use super::judge::{Judge, Place};
 use super::outcome::Outcome;
 use super::own_model;
 use super::personal::HeldOutRows;
@@ -206,18 +206,16 @@ fn run_with<B: Backend>(
     let fleet = config.fleet(can, fleet, clients, streams);
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
-    let (fleet, judge) = (&*fleet, Judge::Rows(&evaluator));
+    let (fleet, judge) = (&*fleet, Judge::new(Place::Here(&evaluator), validation.as_ref().map(Place::Here)));
     let names = ClientNames::new(if can.centralised { Vec::new() } else { partition.names().to_vec() });
-    let (roster, validation) = (&roster[..], validation.as_ref());
     let prepared = Prepared {
         config,
         algorithm,
         server,
         fleet,
-        roster,
+        roster: &roster,
         names,
         judge,
-        validation,
         personal: config.evaluation.personal,
         calibration,
         policy,

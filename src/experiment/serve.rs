@@ -13,10 +13,10 @@ use crate::site::Terms;
 
 use super::artifact::Artifacts;
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
-use super::config::Config;
+use super::config::{Config, EvaluationRows};
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
-use super::judge::Judge;
+use super::judge::{AtClients, Judge, Place};
 use super::outcome::Outcome;
 use super::progress::Observer;
 use super::sites::{PublicRows, Sites, tell_calibration};
@@ -103,10 +103,14 @@ pub fn serve<B: Backend>(
         Some(test) => Some(Evaluator::new(model.clone(), session.clone(), test.rows, &card.normalisation, scoring)?),
         None => None,
     };
-    let judge = match &evaluator {
-        Some(evaluator) => Judge::Rows(evaluator),
-        None => Judge::clients(sites.held_out(config), model.task(), scoring.bins)?,
+    let at_sites = |rows| AtClients::new(sites.held_out(rows), model.task(), scoring.bins).map(Place::Clients);
+    let test = match &evaluator {
+        Some(evaluator) => Place::Here(evaluator),
+        None => at_sites(config.evaluation.rows)?,
     };
+    let is_watching = config.validation_key().is_some() && config.evaluation.rows != EvaluationRows::Validation;
+    let validation = is_watching.then(|| at_sites(EvaluationRows::Validation)).transpose()?;
+    let judge = Judge::of_sites(test, validation);
     let calibration = sites.calibration(config, model.task(), &card)?;
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
@@ -114,16 +118,14 @@ pub fn serve<B: Backend>(
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
-    let (roster, validation) = (&roster[..], None);
     let prepared = Prepared {
         config,
         algorithm,
         server,
         fleet,
-        roster,
+        roster: &roster,
         names,
         judge,
-        validation,
         personal,
         calibration,
         policy,

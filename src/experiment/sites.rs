@@ -141,20 +141,23 @@ impl Sites {
                     "evaluation.rows = \"validation\" scores rows of the sites; leave `data.test_path` empty".into(),
                 ));
             }
-            if self.agreement.validation_rows.iter().all(|rows| *rows == 0) {
-                return Err(RunError::Config(
-                    "evaluation.rows = \"validation\": no site holds out validation rows; set \
-                     `data.validation_fraction` in the sites' own files"
-                        .into(),
-                ));
-            }
+        }
+        let by_rows =
+            (config.evaluation.rows == EvaluationRows::Validation).then_some("evaluation.rows = \"validation\"");
+        if let Some(key) = by_rows.or(config.validation_key())
+            && self.agreement.validation_rows.iter().all(|rows| *rows == 0)
+        {
+            return Err(RunError::Config(format!(
+                "{key}: no site holds out validation rows; set `data.validation_fraction` or `data.validation_path` in the sites' \
+                 own files"
+            )));
         }
         if config.calibration != CalibrationConfig::default()
             && self.agreement.calibration_rows.iter().all(|rows| *rows == 0)
         {
             return Err(RunError::Config(
                 "[calibration] is fitted to rows that sites hold out for it, and no site has any; set \
-                 `data.calibration_fraction` in the sites' own files"
+                 `data.calibration_fraction` or `data.calibration_path` in the sites' own files"
                     .into(),
             ));
         }
@@ -238,10 +241,10 @@ impl Sites {
         ClientNames::new(self.told.iter().map(|site| site.name.clone()).collect())
     }
 
-    /// The names of the clients, and the numbers of their rows that are scored.
-    pub fn held_out(&self, config: &Config) -> (Vec<String>, Vec<usize>) {
+    /// The names of the clients, and the numbers of their rows of this kind.
+    pub fn held_out(&self, rows: EvaluationRows) -> (Vec<String>, Vec<usize>) {
         let Agreement { validation_rows, test_rows, .. } = &self.agreement;
-        let rows = match config.evaluation.rows {
+        let rows = match rows {
             EvaluationRows::Test => test_rows,
             EvaluationRows::Validation => validation_rows,
         };

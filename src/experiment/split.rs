@@ -56,8 +56,8 @@ pub struct Split {
 }
 
 /// Writes the rows of every client to `out/<client>/`, with the site's own file, and the server's configuration to
-/// [`RUN`], without `stop.patience`. The rows are those that the models of a run in one process see, scaled and rotated, so
-/// that a federation of the sites has the bits of that run.
+/// [`RUN`]. The rows are those that the models of a run in one process see, scaled and rotated, so that a federation of the
+/// sites has the bits of that run.
 ///
 /// # Errors
 /// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, a key needs the
@@ -71,25 +71,8 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         let name = config.algorithm.name();
         return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
     }
-    let Assigned { data, partition, mut notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
-    for (what, held_out) in [("validation", partition.held_out()), ("calibration", partition.calibrating())] {
-        if !held_out.is_empty() {
-            let rows = held_out.len();
-            notes.push(format!(
-                "{rows} rows that partition.{what} holds out are in no file; to hold rows out at a site, set \
-                 `data.{what}_fraction` in its own file"
-            ));
-        }
-    }
-    let mut config = config.clone();
-    if config.stop.patience > 0 {
-        notes.push(format!(
-            "`stop.patience` = {} needs validation rows in one process: {RUN} has 0, so that a run goes on to `rounds` = {}",
-            config.stop.patience, config.rounds
-        ));
-        config.stop.patience = 0;
-    }
-    let server = server(&config, &data.train)?;
+    let Assigned { data, partition, notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
     let names = site_names(clients.len(), partition.names());
     let columns = Names::of(&data.train);
@@ -98,14 +81,21 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
         fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;
-        let rows = [
-            ("train.csv", &data.train, &partition.clients()[client][..]),
-            ("test.csv", &data.test, partition.test(client)),
+        let (validation, calibration) = (partition.validation(client), partition.calibration(client));
+        let files = [
+            ("path", "train.csv", &data.train, &partition.clients()[client][..]),
+            ("test_path", "test.csv", &data.test, partition.test(client)),
+            ("validation_path", "validation.csv", &data.train, validation),
+            ("calibration_path", "calibration.csv", &data.train, calibration),
         ];
-        for (name, set, rows) in rows {
+        // The files of training and test rows are there also where they have no row.
+        let files = files.iter().enumerate().filter(|(place, (.., rows))| *place < 2 || !rows.is_empty());
+        let mut paths = String::new();
+        for (_, (key, name, set, rows)) in files {
             write(&dir.join(name), &csv(set, rows, &columns)?)?;
+            paths += &format!("{key} = \"{name}\"\n");
         }
-        write(&dir.join(SITE), &site(client, &names[client], &data.train, (&columns, tells_counts)))
+        write(&dir.join(SITE), &site(client, &names[client], &data.train, (&columns, tells_counts), &paths))
     });
     let written = written.and_then(|()| {
         // Some keys need rows in one process.
@@ -137,13 +127,20 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
     Ok(format!("# The server of a federation: fedstein train {RUN} --sites 0/{SITE},1/{SITE},...\n{table}"))
 }
 
-/// A site's own file; whether it tells how many rows each class has depends on whether the run asks for it.
-fn site(client: usize, name: &str, train: &Dataset, (Names { target, group }, tells_counts): (&Names, bool)) -> String {
+/// A site's own file, with the keys of its files of rows; whether it tells how many rows each class has depends on whether
+/// the run asks for it.
+fn site(
+    client: usize,
+    name: &str,
+    train: &Dataset,
+    (Names { target, group }, tells_counts): (&Names, bool),
+    paths: &str,
+) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let group = group.as_ref().map_or(String::new(), |group| format!("group_column = \"{group}\"\n"));
     let counts = if tells_counts { "class_counts = true\n" } else { "" };
     format!(
-        "name = \"{name}\"\nindex = {client}\n\n[data]\npath = \"train.csv\"\ntest_path = \"test.csv\"\ntarget = \
+        "name = \"{name}\"\nindex = {client}\n\n[data]\n{paths}target = \
          \"{target}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n{counts}"
     )
 }

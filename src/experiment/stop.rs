@@ -4,13 +4,17 @@ use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::metrics::{Evaluation, Metric};
+use crate::metrics::{ClientScores, Evaluation, Metric, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::{Posterior, ServerHalf};
 
 use super::config::{StopConfig, StopMetric};
-use super::evaluate::Evaluator;
+use super::evaluate::Predicted;
+use super::judge::{Judged, Measured};
 use super::personal::Columns;
+
+/// The clients' last scores in a state.
+const SCORES: &str = "scores";
 
 /// Bytes of a MiB.
 const MIB: f64 = (1u32 << 20) as f64;
@@ -39,29 +43,62 @@ pub(super) struct Seen {
 
 /// Watches over the end of a run.
 #[derive(Debug)]
-pub(super) struct Stop<'a, B: Backend> {
+pub(super) struct Stop {
     config: StopConfig,
     /// Whether a value of the validation rows decides about anything.
     is_watching: bool,
-    /// The validation rows, where the metrics of every round are those of other rows.
-    validation: Option<&'a Evaluator<B>>,
+    /// Whether the validation rows have classes, where they are scored beside the rows of all metrics.
+    apart: Option<bool>,
+    /// The last scores of each client that has the validation rows.
+    last: LastScores,
     best: Option<Best>,
     /// Why the run has ended.
     over: Option<String>,
 }
 
-impl<'a, B: Backend> Stop<'a, B> {
+/// The last scores that each client has sent. A client that does not answer counts with these, so that the values of all
+/// rounds are over the same rows.
+#[derive(Debug, Default)]
+struct LastScores(Vec<ClientScores>);
+
+impl LastScores {
+    /// Takes the scores of a round in the place of earlier ones, unless they are of no row, and returns the metrics of all.
+    fn add(&mut self, scores: &PersonalScores) -> Evaluation {
+        match self.0.len() == scores.clients().len() {
+            true => {
+                let sent = self.0.iter_mut().zip(scores.clients()).filter(|(_, scores)| scores.rows() > 0);
+                sent.for_each(|(last, scores)| last.clone_from(scores));
+            }
+            false => self.0 = scores.clients().to_vec(),
+        }
+        let all = PersonalScores::new(self.0.clone());
+        Evaluation::of_sums(all.as_ref().unwrap_or(scores).pooled())
+    }
+
+    /// The sums of all clients, one after the other.
+    fn to_values(&self) -> Vec<f64> {
+        self.0.iter().flat_map(ClientScores::to_values).collect()
+    }
+
+    /// Reads [`Self::to_values`], given the sums over no rows.
+    fn of_values(values: &[f64], none: &ClientScores) -> Result<Self, CheckpointError> {
+        let clients = values.chunks(none.to_values().len()).map(|values| none.read(values));
+        let clients = clients.collect::<Result<Vec<_>, _>>();
+        clients.map(Self).map_err(|error| CheckpointError::Content(error.to_string()))
+    }
+}
+
+impl Stop {
     /// Watches as the keys of `[stop]` say. `is_watching` tells whether a value of the validation rows decides about the end or
-    /// the step size; `validation` are the validation rows, where the metrics of every round are those
-    /// of other rows.
-    pub fn new(config: StopConfig, is_watching: bool, validation: Option<&'a Evaluator<B>>) -> Self {
-        Self { config, is_watching, validation, best: None, over: None }
+    /// the step size; `apart` whether these rows have classes, where the metrics of every round are those of other rows.
+    pub fn new(config: StopConfig, is_watching: bool, apart: Option<bool>) -> Self {
+        Self { config, is_watching, apart, last: LastScores::default(), best: None, over: None }
     }
 
     /// The metrics of the validation rows that are columns of `rounds.csv`.
     fn shown(&self) -> Vec<StopMetric> {
-        let Some(rows) = self.validation else { return Vec::new() };
-        let first = if rows.has_classes() { StopMetric::Accuracy } else { StopMetric::Rmse };
+        let Some(has_classes) = self.apart else { return Vec::new() };
+        let first = if has_classes { StopMetric::Accuracy } else { StopMetric::Rmse };
         let chosen =
             Some(self.config.metric).filter(|metric| self.is_watching && ![first, StopMetric::Nll].contains(metric));
         [first, StopMetric::Nll].into_iter().chain(chosen).collect()
@@ -80,29 +117,34 @@ impl<'a, B: Backend> Stop<'a, B> {
     /// Looks at a round that was evaluated: it may be the best so far.
     ///
     /// # Errors
-    /// The device fails, or a prediction is not finite.
-    pub fn look(
+    /// The device fails.
+    pub fn look<B: Backend>(
         &mut self,
         round: usize,
         server: &dyn ServerHalf<B>,
-        evaluation: &Evaluation,
+        judged: &Judged,
     ) -> Result<Seen, RunError> {
-        if !self.is_watching && self.validation.is_none() {
+        if !self.is_watching && self.apart.is_none() {
             return Ok(Seen::default());
         }
-        let (particles, posterior) = (server.particles(), server.posterior());
-        let of_rows = match self.validation {
-            Some(rows) => Some(rows.evaluate(&rows.predict(particles, &posterior)?)?),
-            None => None,
+        let of_clients = match (&judged.validation, &judged.predicted) {
+            (Some(Measured::Clients(scores)), _) | (None, Predicted::Pooled { scores, .. }) => {
+                Some(self.last.add(scores))
+            }
+            _ => None,
         };
-        let of = of_rows.as_ref().unwrap_or(evaluation);
+        let of = match (&of_clients, &judged.validation) {
+            (Some(evaluation), _) | (None, Some(Measured::Here(evaluation))) => evaluation,
+            _ => &judged.evaluation,
+        };
         let value = |metric: StopMetric| of.value(Metric::of_key(metric.key())?).filter(|value| value.is_finite());
         let columns = self.shown().into_iter().map(|metric| (metric.column(), value(metric))).collect();
         let value = value(self.config.metric);
         let is_better =
             |value: f64| self.best.as_ref().is_none_or(|best| self.config.metric.is_better(value, best.value));
         if let Some(value) = value.filter(|value| self.config.patience > 0 && is_better(*value)) {
-            self.best = Some(Best { round, value, particles: particles.to_array()?, posterior });
+            let (particles, posterior) = (server.particles().to_array()?, server.posterior());
+            self.best = Some(Best { round, value, particles, posterior });
         }
         Ok(Seen { value, columns })
     }
@@ -151,10 +193,12 @@ impl<'a, B: Backend> Stop<'a, B> {
         })
     }
 
-    /// The best round, as a state; empty where there is none.
+    /// The best round and the clients' last scores, as a state; empty where there are none.
     pub fn save(&self) -> State {
-        let Some(Best { round, value, particles, posterior }) = &self.best else { return State::default() };
-        let state = State::default()
+        let scores = self.last.to_values();
+        let state = if scores.is_empty() { State::default() } else { State::default().with_numbers(SCORES, scores) };
+        let Some(Best { round, value, particles, posterior }) = &self.best else { return state };
+        let state = state
             .with_count("round", *round)
             .with_numbers("value", [*value])
             .with_array("particles", particles.clone());
@@ -167,12 +211,16 @@ impl<'a, B: Backend> Stop<'a, B> {
         }
     }
 
-    /// Restores the state of [`Self::save`].
+    /// Restores the state of [`Self::save`]; `none` are the sums over no rows of the kind that clients send, where they send
+    /// any.
     ///
     /// # Errors
     /// The state is incomplete.
-    pub fn restore(&mut self, state: &State) -> Result<(), CheckpointError> {
-        if state.is_empty() || self.config.patience == 0 {
+    pub fn restore(&mut self, state: &State, none: Option<&ClientScores>) -> Result<(), CheckpointError> {
+        if let Some(none) = none.filter(|_| state.has(SCORES)) {
+            self.last = LastScores::of_values(&state.numbers(SCORES)?, none)?;
+        }
+        if !state.has("round") || self.config.patience == 0 {
             return Ok(());
         }
         let posterior = match (state.has("mean"), state.has("variances")) {
@@ -194,5 +242,45 @@ impl Best {
     /// They are not of this model.
     pub fn particles<B: Backend>(&self, like: &Particles<B>, session: &Session<B>) -> Result<Particles<B>, RunError> {
         Ok(Particles::from_array(&self.particles, like.layout(), session)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::ParticleLogProbs;
+
+    /// The sums of a client whose rows all have this probability of their class.
+    fn sums(rows: usize, right: f64) -> ClientScores {
+        let values: Vec<f32> = (0..rows).flat_map(|_| [right.ln() as f32, (1.0 - right).ln() as f32]).collect();
+        let mut scores = ClientScores::of_classes(2, 10);
+        if rows > 0 {
+            let log_probs = ParticleLogProbs::from_f32(1, rows, 2, &values).unwrap();
+            scores.add_classes(&log_probs, &vec![0; rows]).unwrap();
+        }
+        scores
+    }
+
+    fn nll(last: &mut LastScores, clients: [ClientScores; 3]) -> f64 {
+        last.add(&PersonalScores::new(clients.to_vec()).unwrap()).nll.unwrap()
+    }
+
+    #[test]
+    fn a_client_that_does_not_answer_counts_with_its_last_scores() {
+        let absent = || sums(0, 0.5);
+        let mut last = LastScores::default();
+        // Client 2 has no rows at all; client 1 has not answered yet.
+        let of = |value: f64| -value.ln();
+        let is = |got: f64, want: f64| assert!((got - want).abs() < 1e-6, "{got}, not {want}");
+        is(nll(&mut last, [sums(4, 0.5), absent(), absent()]), of(0.5));
+        is(nll(&mut last, [sums(4, 0.8), sums(6, 0.4), absent()]), 0.4 * of(0.8) + 0.6 * of(0.4));
+        // Without it the others alone would be better, and no row has become better.
+        is(nll(&mut last, [sums(4, 0.8), absent(), absent()]), 0.4 * of(0.8) + 0.6 * of(0.4));
+        let none = absent();
+        let mut again = LastScores::of_values(&last.to_values(), &none).unwrap();
+        for last in [&mut last, &mut again] {
+            is(nll(last, [absent(), sums(6, 0.9), absent()]), 0.4 * of(0.8) + 0.6 * of(0.9));
+        }
+        assert!(LastScores::of_values(&last.to_values()[1..], &none).is_err());
     }
 }

@@ -15,7 +15,7 @@ use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request};
+use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request, Scoring};
 use crate::rows::Table;
 
 /// Held-out rows: a table, its targets in the form that the metrics take, and the rows of each client.
@@ -65,6 +65,8 @@ pub struct Outputs {
 
 /// The name of the array with the sums of the published particles over the test rows.
 pub const PUBLISHED_SCORES: &str = "published_scores";
+/// The name of the array with the sums of the published particles over the validation rows.
+pub const PUBLISHED_VALIDATION_SCORES: &str = "published_validation_scores";
 /// The name of the array with the sums over the test rows.
 pub const TEST_SCORES: &str = "test_scores";
 /// The name of the array with the sums over the validation rows.
@@ -86,16 +88,17 @@ pub fn no_rows() -> RunError {
 
 impl<B: Backend> ClientEvaluator<B> {
     /// The sums of scores of the client of this request, `[number of sums]` each: those of its own predictor over its test and
-    /// its validation rows, where `own` is given, and those of the published particles over the test rows.
+    /// its validation rows, where `own` is given, and those of the published particles over the rows that are wanted.
     ///
     /// # Errors
     /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
-    pub fn score(&self, request: &Request, published: bool, own: Option<Predictor<B>>) -> Result<Message, RunError> {
-        let published = match published {
-            true => Some(self.scores(&self.published(request)?, &self.test, request)?),
-            false => None,
-        };
+    pub fn score(&self, request: &Request, wanted: Scoring, own: Option<Predictor<B>>) -> Result<Message, RunError> {
+        let of_published = |held| self.scores(&self.published(request)?, held, request);
+        let published = wanted.published.then(|| of_published(&self.test)).transpose()?;
         let mut message = Message::default();
+        if wanted.validation {
+            message = with_scores(message, PUBLISHED_VALIDATION_SCORES, &of_published(&self.validation)?);
+        }
         if let Some(own) = own {
             let predict = self.own(request, own)?;
             let predicts_as_published = predict.is_published && predict.correction.is_none();

@@ -202,8 +202,7 @@ impl<'a, B: Backend> InProcess<'a, B> {
             Ask::Score(wanted) => match &self.evaluator {
                 Some(evaluator) => {
                     let own = wanted.own.then(|| asked.half(request)?.predictor(request)).transpose();
-                    own.and_then(|own| evaluator.score(request, wanted.published, own))
-                        .map(|message| request.reply(message))
+                    own.and_then(|own| evaluator.score(request, *wanted, own)).map(|message| request.reply(message))
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },

@@ -7,9 +7,8 @@ use super::event::Event;
 use super::exchange::{RequestOutcome, Traffic, exchange};
 use super::fault_policy::FaultPolicy;
 use super::fleet::Fleet;
-use crate::backend::Backend;
 use crate::error::RunError;
-use crate::protocol::{Ask, Calibrating, ClientId, PARTICLES, Reply, Request, Scoring, ServerHalf, SharedMessage};
+use crate::protocol::{Ask, Calibrating, ClientId, Message, Reply, Request, Scoring, SharedMessage};
 
 /// Sends a request to each of the clients, in batches of the fleet's size ([`Fleet::at_once`]). Returns one reply for
 /// each client, `None` for a client without a usable reply.
@@ -59,25 +58,20 @@ pub struct Scores {
     pub events: Vec<Event>,
 }
 
-/// Asks clients for the scores that are wanted, given the message that the server publishes. A method whose clients never
-/// share their last layers publishes no whole particles; where these are scored, the message has them as well.
+/// Asks clients for the scores that are wanted, given a message with what is scored.
 ///
 /// The scores are not part of the training, so their traffic is not counted.
 ///
 /// # Errors
 /// Any error other than the failure of a client.
-pub fn ask_for_scores<B: Backend>(
+pub fn ask_for_scores(
     fleet: &dyn Fleet,
     policy: &FaultPolicy,
-    server: &dyn ServerHalf<B>,
+    message: Message,
     round: usize,
     clients: &[ClientId],
     wanted: Scoring,
 ) -> Result<Scores, RunError> {
-    let mut message = server.publish()?;
-    if wanted.published && !message.arrays.contains_key(PARTICLES) {
-        message = message.with_array(PARTICLES, server.particles().to_array()?);
-    }
     let message = SharedMessage::sent(message, policy.rules.wire);
     let request = |client| Ok(Request::new(round, client, Ask::Score(wanted), message.clone()));
     let mut events = Vec::new();

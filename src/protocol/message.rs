@@ -150,7 +150,9 @@ pub struct Scoring {
     pub own: bool,
     /// The published particles, on its test rows.
     pub published: bool,
-    /// Whether the run ends with this round: a client at its own site then writes the files of its own results.
+    /// The published particles, on its validation rows.
+    pub validation: bool,
+    /// Whether the results of the run are those of this round: a client at its own site then writes the files of its own.
     pub is_last: bool,
 }
 

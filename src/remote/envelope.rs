@@ -18,7 +18,7 @@ use crate::report::quoted_within;
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -418,7 +418,7 @@ mod tests {
         let kernel = Kernel::Rbf(Bandwidth { rule: Rule::Fixed(0.1 + 0.2), ..Bandwidth::default() });
         let asks = [
             Ask::Train,
-            Ask::Score(Scoring { own: false, published: true, is_last: true }),
+            Ask::Score(Scoring { own: false, published: true, validation: true, is_last: true }),
             Ask::Answer(Question::Discrepancy { kernel, rows: Rows::Full }),
             Ask::Answer(Question::LikelihoodScore { kernel, rows: Rows::Full }),
         ];

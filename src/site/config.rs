@@ -41,6 +41,10 @@ pub struct SiteData {
     pub path: PathBuf,
     /// A separate file of test rows; empty for none.
     pub test_path: String,
+    /// A file of validation rows; empty for none.
+    pub validation_path: String,
+    /// A file of calibration rows; empty for none.
+    pub calibration_path: String,
     /// The target column, by name or number.
     pub target: String,
     /// The type of the target.
@@ -56,9 +60,9 @@ pub struct SiteData {
     pub test_fraction: f64,
     /// How the test rows are drawn.
     pub split: TestSplit,
-    /// The share of the training rows that is held out for validation; 0 for none.
+    /// The share of the training rows that is held out for validation; not used with `validation_path`.
     pub validation_fraction: f64,
-    /// The share of the training rows that is held out for calibration; 0 for none.
+    /// The share of the training rows that is held out for calibration; not used with `calibration_path`.
     pub calibration_fraction: f64,
 }
 
@@ -187,8 +191,9 @@ impl SiteConfig {
         let directory = path.parent().unwrap_or(Path::new(""));
         site.state = directory.join(&site.state);
         site.data.path = directory.join(&site.data.path);
-        if !site.data.test_path.is_empty() {
-            site.data.test_path = directory.join(&site.data.test_path).display().to_string();
+        let SiteData { test_path, validation_path, calibration_path, .. } = &mut site.data;
+        for path in [test_path, validation_path, calibration_path].into_iter().filter(|path| !path.is_empty()) {
+            *path = directory.join(&*path).display().to_string();
         }
         Ok(site)
     }
@@ -219,9 +224,10 @@ impl SiteConfig {
             let above = Path::new(path).parent().filter(|above| above.is_absolute() && above.parent().is_some());
             above.map(|above| (above.display().to_string(), "\u{2026}"))
         };
-        let mut paths: Vec<(String, &str)> =
-            [&state, &data, &self.data.test_path].iter().filter_map(|path| above(path)).collect();
-        paths.extend([(state, "state"), (data, "data.path"), (self.data.test_path.clone(), "data.test_path")]);
+        let mut named = vec![(state, "state"), (data, "data.path")];
+        named.extend(self.data.held_out_files().map(|(key, path)| (path.to_owned(), key)));
+        let mut paths: Vec<(String, &str)> = named.iter().filter_map(|(path, _)| above(path)).collect();
+        paths.extend(named);
         // A path may begin with another one.
         paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         let kept = paths.iter().filter(|(path, _)| !path.is_empty());
@@ -230,6 +236,17 @@ impl SiteConfig {
 }
 
 impl SiteData {
+    /// The keys of the files of rows that are not trained on, with the files.
+    pub fn held_out_files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Self { test_path, validation_path, calibration_path, .. } = self;
+        let files = [
+            ("data.test_path", test_path),
+            ("data.validation_path", validation_path),
+            ("data.calibration_path", calibration_path),
+        ];
+        files.into_iter().map(|(key, path)| (key, path.as_str())).filter(|(_, path)| !path.is_empty())
+    }
+
     /// The same table as a source of data, in its own units.
     pub fn table(&self) -> Csv {
         let Self { path, test_path, target, task, header, delimiter, reading, test_fraction, split, .. } = self.clone();
@@ -261,7 +278,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("site.toml");
         let text = "name = \"north\"\nindex = 2\nthreads = 3\n[data]\npath = \"a.csv\"\ntest_path = \"b.csv\"\n\
-                    target = -1\n[tell]\nmin_rows = 4\n";
+                    validation_path = \"c.csv\"\ntarget = -1\n[tell]\nmin_rows = 4\n";
         std::fs::write(&file, text).unwrap();
         let site = SiteConfig::load(&file).unwrap();
         let expected = SiteConfig {
@@ -273,6 +290,8 @@ mod tests {
             data: SiteData {
                 path: directory.path().join("a.csv"),
                 test_path: directory.path().join("b.csv").display().to_string(),
+                validation_path: directory.path().join("c.csv").display().to_string(),
+                calibration_path: String::new(),
                 target: "-1".into(),
                 task: Task::Classification,
                 header: Header::Auto,

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use ndarray::{ArrayViewMut1, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::config::{SiteConfig, Tell};
+use super::config::{SiteConfig, SiteData, Tell};
 use super::kept::{Key, key};
 use crate::checkpoint::digest;
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
-use crate::datasets::source::Cells;
+use crate::datasets::source::{Cells, HeldOutFiles};
 use crate::datasets::split::of_size;
-use crate::datasets::{DataError, Dataset, Targets, note_on_groups, unit_count};
+use crate::datasets::{DataError, Dataset, Targets, note_on_groups, note_on_shared_groups, unit_count};
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
@@ -55,15 +55,25 @@ impl SiteRows {
     /// The rows whose files had this key before they were read.
     pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
-        let Cells { train, test, columns, mut notes } = site.data.table().site_rows(&mut rng)?;
+        let SiteData { validation_path, validation_fraction, calibration_path, calibration_fraction, .. } = &site.data;
+        let files = HeldOutFiles { validation: validation_path, calibration: calibration_path };
+        let Cells { train, test, validation, calibration, columns, mut notes } =
+            site.data.table().site_rows(files, &mut rng)?;
         let all = unit_count(&train);
-        let of_all = |share: f64| (all as f64 * share).round() as usize;
-        let (held_out, calibrating) = (of_all(site.data.validation_fraction), of_all(site.data.calibration_fraction));
-        let mut rng = Streams::new(0).rng(Purpose::Data, 1, site.index);
-        let (train, validation) = of_size(&train, held_out.min(all.saturating_sub(1)), &mut rng);
-        let mut rng = Streams::new(0).rng(Purpose::Data, 2, site.index);
-        let (mut train, calibration) = of_size(&train, calibrating.min(unit_count(&train).saturating_sub(1)), &mut rng);
+        // Rows of a file, or a share of all training rows, drawn by a stream of its own.
+        let hold_out = |file: Option<Dataset>, train: Dataset, share: f64, stream: usize| {
+            if let Some(rows) = file {
+                return (train, rows);
+            }
+            let size = ((all as f64 * share).round() as usize).min(unit_count(&train).saturating_sub(1));
+            of_size(&train, size, &mut Streams::new(0).rng(Purpose::Data, stream, site.index))
+        };
+        let (train, validation) = hold_out(validation, train, *validation_fraction, 1);
+        let (mut train, calibration) = hold_out(calibration, train, *calibration_fraction, 2);
         notes.extend(note_on_groups(&train, &test));
+        let of_files = [("validation", validation_path, &validation), ("calibration", calibration_path, &calibration)];
+        let with_file = of_files.into_iter().filter(|(_, path, _)| !path.is_empty());
+        notes.extend(with_file.filter_map(|(name, _, rows)| note_on_shared_groups(&train, (name, rows))));
         notes.extend(without_few_cells(&mut train, &columns, site.tell));
         let unkept = Some(key.text);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
@@ -344,7 +354,7 @@ impl Description {
 pub(super) mod tests {
     use super::*;
     use crate::datasets::{Header, Reading, Task};
-    use crate::site::config::{SiteData, SiteLimits};
+    use crate::site::config::SiteLimits;
     use ndarray::{Array2, array};
 
     /// Site k, with everything told that can be.
@@ -358,6 +368,8 @@ pub(super) mod tests {
             data: SiteData {
                 path: "a.csv".into(),
                 test_path: String::new(),
+                validation_path: String::new(),
+                calibration_path: String::new(),
                 target: "y".into(),
                 task: Task::Classification,
                 header: Header::Yes,

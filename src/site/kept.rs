@@ -76,12 +76,10 @@ pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
         false => Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
     };
     let train = sha256("data.path", &data.path)?;
-    let test = match data.test_path.as_str() {
-        "" => String::new(),
-        path => sha256("data.test_path", Path::new(path))?,
-    };
+    let held_out = data.held_out_files().map(|(key, path)| sha256(key, Path::new(path)));
+    let held_out = held_out.collect::<Result<Vec<_>, _>>()?.join(" ");
     let (index, few, version) = (site.index, site.tell.few(), env!("CARGO_PKG_VERSION"));
-    let text = format!("{train} {test} {index} {data:?} {few} {version}");
+    let text = format!("{train} {held_out} {index} {data:?} {few} {version}");
     Ok(Key { sha256: train, text })
 }
 

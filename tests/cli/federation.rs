@@ -206,18 +206,6 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());
     assert!(place.text("runs/sites/report/report.html").contains("site-2"));
     place.refuses(&format!("site split {keys} --out rehearsal"), &["`rehearsal` exists"]);
-    let held_out = place.works(&format!("site split {keys} --set partition.validation=0.1 --out held-out")).stderr;
-    assert!(held_out.contains("rows that partition.validation holds out are in no file"), "{held_out}");
-    // A config with validation rows that end the run, as `fedstein init` writes it.
-    let stopped = format!("{keys} --set partition.validation=0.1 --set stop.patience=6");
-    let printed = place.works(&format!("site split {stopped} --out stopped"));
-    let note = "`stop.patience` = 6 needs validation rows in one process: run.toml has 0";
-    assert!(printed.stderr.contains(note), "{}", printed.stderr);
-    let command = printed.stdout.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
-    place.works(&format!("{command} --quiet --out runs/stopped"));
-    assert_eq!(place.table("runs/stopped/rounds.csv").len(), 1 + 3);
-    let plateau = "--set lr_schedule.kind=plateau --set partition.validation=0.1";
-    place.refuses(&format!("site split {keys} {plateau} --out other"), &["plateau", "validation rows in this process"]);
     place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
     place.refuses(
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",

@@ -21,6 +21,7 @@ mod reproduce;
 mod runs;
 mod site;
 mod stop;
+mod stop_sites;
 mod study;
 mod tables;
 mod train;

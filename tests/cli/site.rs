@@ -306,3 +306,48 @@ fn the_page_on_sites_lists_every_key() {
         assert!(page.contains(&row), "docs/federation.md has no row `{row}` for `{path}`");
     }
 }
+
+#[test]
+fn rows_that_are_held_out_can_have_files_of_their_own() {
+    let sites = Sites::new();
+    let training = table("ph,flow,tree", 0, 12, TREES);
+    let of_files = "validation_path = \"v.csv\"\ncalibration_path = \"c.csv\"\n";
+    // A share is for a site without such a file.
+    sites.site("north", 0, &training, &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25"));
+    let validation = format!("tree,flow,ph\noak,{},{}\nalder,{},{}\nyew,1.5,2.5\n", flow(3), ph(3), flow(4), ph(4));
+    sites.0.write("sites/v.csv", validation).write("sites/c.csv", table("ph,flow,tree", 50, 2, TREES));
+    let printed = sites.prints("sites/north.toml");
+    for line in [
+        "  - number of training rows: 12\n",
+        "  - number of validation rows: 3, of calibration rows: 2, of test rows: 2\n",
+        "  - names of the 3 classes: alder, oak, yew\n",
+        "Column `ph`: 4723.5\n",
+        "  - path and name of the file data.validation_path: sites/v.csv\n",
+        "  - path and name of the file data.calibration_path: sites/c.csv\n",
+    ] {
+        assert!(printed.contains(line), "no {line:?} in\n{printed}");
+    }
+    let with = |files: &str| sites.site("north", 0, &training, files);
+    with("validation_path = \"none.csv\"").refuses("sites/north.toml", &["none.csv", "data.validation_path"]);
+    let same = ["data.validation_path", "is the file of the training rows", "data.validation_fraction splits"];
+    with("validation_path = \"./north-rows.csv\"").refuses("sites/north.toml", &same);
+    let twice = ["data.calibration_path", "is the file of data.test_path too"];
+    with("calibration_path = \"north-test.csv\"").refuses("sites/north.toml", &twice);
+    sites.0.write("sites/v.csv", "ph,tree\n1,oak\n");
+    with("validation_path = \"v.csv\"").refuses("sites/north.toml", &["v.csv", "`flow`"]);
+}
+
+#[test]
+fn groups_that_training_rows_share_with_rows_of_other_files_are_noted() {
+    let sites = Sites::new();
+    let rows = |patients: std::ops::Range<usize>| {
+        let line = |i: usize| format!("{},p{i},{}\n", i * 7 % 13, TREES[i % 2]);
+        format!("ph,patient,tree\n{}", patients.map(line).collect::<String>())
+    };
+    let keys = "group_column = \"patient\"\nvalidation_path = \"v.csv\"\ncalibration_path = \"c.csv\"";
+    sites.site("north", 0, &rows(0..20), keys);
+    sites.0.write("sites/v.csv", rows(18..24)).write("sites/c.csv", rows(30..34));
+    let printed = sites.prints("sites/north.toml");
+    assert!(printed.contains("2 have training rows and validation rows"), "{printed}");
+    assert!(!printed.contains("calibration rows; these"), "{printed}");
+}

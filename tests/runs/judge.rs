@@ -11,7 +11,7 @@ use fedstein::datasets::Dataset;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use fedstein::experiment::finished::Finished;
-use fedstein::experiment::judge::{Ended, Judge, Judged};
+use fedstein::experiment::judge::{AtClients, Ended, Judge, Judged, Measured, Place};
 use fedstein::experiment::{Artifacts, Config, Experiment, Overrides, Quiet, ReportOptions, Source, run};
 use fedstein::federation::client_calibration::CalibrationRows;
 use fedstein::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
@@ -78,6 +78,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
     let scale = all.normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
     let tests = split(all.test.rows(), clients);
     let counted = tests.iter().map(Vec::len).collect();
+    let validation: Vec<Vec<usize>> = (0..clients).map(|client| vec![client, client + clients]).collect();
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
         targets: data.targets.clone(),
         table: Table::new(data.clone(), &all.normalisation),
@@ -87,7 +88,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
         model: model.clone(),
         session: session.clone(),
         test: held(&all.test, tests),
-        validation: held(&all.train, vec![vec![0, 1]; clients]),
+        validation: held(&all.train, validation.clone()),
         calibration: CalibrationRows::new(held(&all.train, vec![vec![2, 3]; clients])),
         corrections: BTreeMap::new(),
         scale,
@@ -95,16 +96,20 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
         bins: config.evaluation.bins,
     };
     let task = model.task();
-    let here = Evaluator::new(model, session.clone(), all.test.clone(), &all.normalisation, evaluator_config(&config))
-        .unwrap();
+    let on = |rows: Dataset| {
+        Evaluator::new(model.clone(), session.clone(), rows, &all.normalisation, evaluator_config(&config)).unwrap()
+    };
+    let (here, validation_here) = (on(all.test.clone()), on(all.train.select(&validation.concat())));
     let halves = halves(text);
     let (mut server, mut schedule) = (halves.server, config.schedule(&config.algorithm, clients, streams));
     let inside = InProcess::new(halves.clients).with_evaluator(at_clients);
     let outside = around.map(|around| around(&inside));
     let fleet: &dyn Fleet = outside.as_deref().unwrap_or(&inside);
-    let names = (0..clients).map(|client| format!("site {client}")).collect();
-    let there = Judge::clients((names, counted), task, config.evaluation.bins).unwrap();
-    let mut both = Both { here: Judge::Rows(&here), there, fleet, clients, own, judged: Vec::new() };
+    let names: Vec<String> = (0..clients).map(|client| format!("site {client}")).collect();
+    let at = |rows| Place::Clients(AtClients::new((names.clone(), rows), task, config.evaluation.bins).unwrap());
+    let there = Judge::new(at(counted), Some(at(vec![2; clients])));
+    let here = Judge::new(Place::Here(&here), Some(Place::Here(&validation_here)));
+    let mut both = Both { here, there, fleet, clients, own, judged: Vec::new() };
     let policy = &mut config.fault_policy(config.algorithm.capabilities());
     let (server, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
     let mut federation = Federation { server, schedule, fleet, rows: &counts, diagnosis, policy, session };
@@ -142,6 +147,12 @@ fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
         for (round, (here, there)) in rounds.iter().enumerate() {
             let what = format!("{kind}, round {}", round + 1);
             assert_same(&there.evaluation, &here.evaluation, &what);
+            let (Some(Measured::Here(here_validation)), Some(Measured::Clients(sums))) =
+                (&here.validation, &there.validation)
+            else {
+                panic!("{what}: {:?} {:?}", here.validation, there.validation)
+            };
+            assert_same(&Evaluation::of_sums(sums.pooled()), here_validation, &format!("{what}, validation"));
             assert!(there.events.is_empty(), "{what}: {:?}", there.events);
             // The same replies hold the scores of the clients' own predictors.
             let (own, other) = (here.own.as_ref().unwrap(), there.own.as_ref().unwrap());

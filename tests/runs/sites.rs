@@ -84,6 +84,8 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
             data: SiteData {
                 path,
                 test_path: test_path.display().to_string(),
+                validation_path: String::new(),
+                calibration_path: String::new(),
                 target: "target".into(),
                 task,
                 header: Header::Yes,

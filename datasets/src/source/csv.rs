@@ -139,9 +139,9 @@ const KEYS: [Key; 23] = joined(&[
 
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
-pub const SITE_KEYS: &[Key] = &joined::<20>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
+pub const SITE_KEYS: &[Key] = &joined::<22>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
 
-const SITE_FILE: [Key; 6] = [
+const SITE_FILE: [Key; 8] = [
     PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
     TARGET,
     TASK,
@@ -149,6 +149,18 @@ const SITE_FILE: [Key; 6] = [
     DELIMITER,
     TEST_PATH.doc(
         "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
+    ),
+    key(
+        "validation_path",
+        Accepts::Text { may_be_empty: true },
+        Text(""),
+        "A CSV file with the validation rows, relative as `path`; `validation_fraction` is then ignored. `\"\"`: none.",
+    ),
+    key(
+        "calibration_path",
+        Accepts::Text { may_be_empty: true },
+        Text(""),
+        "A CSV file with the calibration rows, relative as `path`; `calibration_fraction` is then ignored. `\"\"`: none.",
     ),
 ];
 
@@ -165,8 +177,8 @@ const SITE_SPLIT: [Key; 4] = [
         "validation_fraction",
         Accepts::Float(Interval::DECAY),
         Float(0.0),
-        "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, and the best round of \
-         the clients' own predictors); drawn by the site's `index`. 0: none.",
+        "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, the best round of a run \
+         with `stop.patience`, and that of the clients' own predictors); drawn by the site's `index`. 0: none.",
     ),
     key(
         "calibration_fraction",
@@ -184,23 +196,36 @@ pub struct Cells {
     pub train: Dataset,
     /// The test rows.
     pub test: Dataset,
+    /// The validation rows, where they have a file.
+    pub validation: Option<Dataset>,
+    /// The calibration rows, where they have a file.
+    pub calibration: Option<Dataset>,
     /// What the cells are.
     pub columns: Columns,
     /// Notes for the reader of results, one sentence each.
     pub notes: Vec<String>,
 }
 
+/// The files of rows that a site holds out; empty for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldOutFiles<'a> {
+    /// `data.validation_path`.
+    pub validation: &'a str,
+    /// `data.calibration_path`.
+    pub calibration: &'a str,
+}
+
 impl Csv {
-    /// The training and test rows as cells, for a site of a federation: unlike a whole run, it may have rows of one class
-    /// only. Scale and limits are not used.
+    /// The rows as cells, for a site of a federation: unlike a whole run, it may have rows of one class only. Scale and limits
+    /// are not used.
     ///
     /// # Errors
     /// A file is missing or damaged, has no such column, or does not fit the task.
-    pub fn site_rows(&self, rng: &mut impl Rng) -> Result<Cells, DataError> {
-        self.cells(1, rng)
+    pub fn site_rows(&self, held_out: HeldOutFiles<'_>, rng: &mut impl Rng) -> Result<Cells, DataError> {
+        self.cells(1, held_out, rng)
     }
 
-    fn cells(&self, least_classes: usize, rng: &mut impl Rng) -> Result<Cells, DataError> {
+    fn cells(&self, least_classes: usize, held_out: HeldOutFiles<'_>, rng: &mut impl Rng) -> Result<Cells, DataError> {
         let columns = CsvOptions {
             target: &self.target,
             header: self.header,
@@ -211,22 +236,24 @@ impl Csv {
             is_second: false,
             has_groups: true,
         };
-        let Files { train, test, columns, notes } = read(
-            ("data.path", &self.path),
-            &self.test_path,
-            &columns,
-            Wanted { least_classes, positive: &self.positive },
-        )?;
+        let beside = [
+            ("data.test_path", self.test_path.as_str()),
+            ("data.validation_path", held_out.validation),
+            ("data.calibration_path", held_out.calibration),
+        ];
+        let wanted = Wanted { least_classes, positive: &self.positive };
+        let Files { train, beside: [test, validation, calibration], columns, notes } =
+            read(("data.path", &self.path), beside, &columns, wanted)?;
         let (train, test) = match test {
             Some(test) => (train, test),
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
-        Ok(Cells { train, test, columns, notes })
+        Ok(Cells { train, test, validation, calibration, columns, notes })
     }
 
     /// The features of the rows that are kept, by what is learned from those to train on.
     fn encoded(&self, cells: Cells, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        let Cells { train, test, columns, mut notes } = cells;
+        let Cells { train, test, columns, mut notes, .. } = cells;
         // As for all sources; the limits then keep all rows.
         let train = split::limit(train, self.train_limit, rng);
         let test = split::limit(test, self.test_limit, rng);
@@ -274,7 +301,7 @@ impl Source for Csv {
     }
 
     fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        let cells = self.cells(2, rng)?;
+        let cells = self.cells(2, HeldOutFiles::default(), rng)?;
         match cells.columns.are_features() {
             true => Ok(Rows { notes: cells.notes, ..(cells.train, cells.test).into() }),
             false => self.encoded(cells, rng),
@@ -300,12 +327,12 @@ pub fn delimiter(text: &str) -> Result<u8, DataError> {
     }
 }
 
-/// The tables of one file or two.
-pub(super) struct Files {
+/// The tables of a file and of up to M files beside it.
+pub(super) struct Files<const M: usize> {
     /// The rows of the first file.
     pub train: Dataset,
-    /// Those of the second, if there is one.
-    pub test: Option<Dataset>,
+    /// Those of the others, where there are any.
+    pub beside: [Option<Dataset>; M],
     /// What their cells are.
     pub columns: Columns,
     /// Notes for the reader of results, one sentence each.
@@ -321,14 +348,14 @@ pub(super) struct Wanted<'a> {
     pub positive: &'a str,
 }
 
-/// The table that a key names, and the separate table of test rows if there is one. Classes, natural clients and texts are
-/// numbered over both.
-pub(super) fn read(
+/// The table of the training rows, whose key is given with its path, and those of the files beside it; a path that is empty
+/// is no file. Classes, natural clients and texts are numbered over all of them.
+pub(super) fn read<const M: usize>(
     (key, path): (&str, &Path),
-    test_path: &str,
+    beside: [(&str, &str); M],
     options: &CsvOptions,
     wanted: Wanted<'_>,
-) -> Result<Files, DataError> {
+) -> Result<Files<M>, DataError> {
     let mut numbered = Numbered::default();
     let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
         if !path.exists() {
@@ -337,28 +364,29 @@ pub(super) fn read(
         csv::read(path, options, &mut numbered)
     };
     let mut train = read_file(key, path, options)?;
-    let test = match test_path {
-        "" => None,
-        _ => {
-            let reading = as_found(&train, options.reading);
-            let second = CsvOptions { reading: &reading, is_second: true, ..options.clone() };
-            Some(read_file("data.test_path", Path::new(test_path), &second)?)
-        }
-    };
-    let one_file = |(a, b): (PathBuf, PathBuf)| a == b;
-    if path.canonicalize().ok().zip(Path::new(test_path).canonicalize().ok()).is_some_and(one_file) {
-        let problem = "is the file of the training rows: nothing would be tested on rows that were not trained on; name \
-                       another, or leave it empty and data.test_fraction splits";
-        return Err(DataError::config("data.test_path", test_path, problem));
+    let mut tables = Vec::with_capacity(M);
+    for (key, path) in beside {
+        tables.push(match path {
+            "" => None,
+            _ => {
+                let reading = as_found(&train, options.reading);
+                let second = CsvOptions { reading: &reading, is_second: true, ..options.clone() };
+                Some(read_file(key, Path::new(path), &second)?)
+            }
+        });
     }
-    let test = test.map(|test| in_order_of(&mut train, test, Path::new(test_path))).transpose()?;
+    different_files((key, path), &beside)?;
+    for (table, (_, path)) in tables.iter_mut().zip(beside) {
+        *table = table.take().map(|table| in_order_of(&mut train, table, Path::new(path))).transpose()?;
+    }
 
     let (mut names, mut class_of) = numbered.classes.sorted();
     if options.task == Task::Classification {
         check_classes(path, options.target, &names, wanted.least_classes)?;
         // Other sites may have a class of which this one has test rows alone.
-        if let Some(test) = test.as_ref().filter(|_| wanted.least_classes > 1) {
-            check_test_classes(&train, test, &class_of, &names, (Path::new(test_path), options.target))?;
+        let checked = tables.iter().zip(beside).filter(|_| wanted.least_classes > 1);
+        for (table, (_, path)) in checked.filter_map(|(table, file)| Some((table.as_ref()?, file))) {
+            check_test_classes(&train, table, &class_of, &names, (Path::new(path), options.target))?;
         }
     }
     if positive::make_second(&mut names, wanted.positive)? {
@@ -373,7 +401,8 @@ pub(super) fn read(
         missing: options.reading.missing,
         automatic: options.reading.categorical.is_automatic(),
     };
-    let files = std::iter::once((path, &train)).chain(test.as_ref().map(|test| (Path::new(test_path), test)));
+    let others = beside.iter().zip(&tables).filter_map(|((_, path), table)| Some((Path::new(*path), table.as_ref()?)));
+    let files = std::iter::once((path, &train)).chain(others);
     let notes = files.flat_map(|(path, table)| notes_of_dropped(path, table)).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
@@ -393,7 +422,30 @@ pub(super) fn read(
         groups: table.groups,
         lines: Some(table.lines),
     };
-    Ok(Files { train: assemble(train), test: test.map(assemble), columns, notes })
+    let mut tables = tables.into_iter();
+    let beside = std::array::from_fn(|_| tables.next().flatten().map(assemble));
+    Ok(Files { train: assemble(train), beside, columns, notes })
+}
+
+/// Checks that no file is that of two keys: a file of rows to train on and to hold out would hold nothing out.
+fn different_files((key, path): (&str, &Path), beside: &[(&str, &str)]) -> Result<(), DataError> {
+    let found = |path: &Path| path.canonicalize().ok();
+    let mut seen = vec![(key, found(path))];
+    for (key, path) in beside.iter().filter(|(_, path)| !path.is_empty()) {
+        let own = found(Path::new(path));
+        if let Some((other, _)) = seen.iter().find(|(_, other)| own.is_some() && *other == own) {
+            let fraction = key.replace("_path", "_fraction");
+            let problem = match other.ends_with("_path") {
+                false => format!(
+                    "is the file of the training rows: nothing would be held out; name another, or leave it empty and {fraction} splits"
+                ),
+                true => format!("is the file of {other} too: name another, or leave it empty"),
+            };
+            return Err(DataError::config(key, path, &problem));
+        }
+        seen.push((key, own));
+    }
+    Ok(())
 }
 
 /// The keys for a second file, in which the columns of texts are those of the first.

@@ -38,7 +38,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use csv::{Cells, FILE_KEYS, SITE_KEYS, TestSplit, delimiter};
+pub use csv::{Cells, FILE_KEYS, HeldOutFiles, SITE_KEYS, TestSplit, delimiter};
 pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
 pub use uci_regression::UciSet;

@@ -88,7 +88,7 @@ impl Sites {
         };
         let files = csv::read(
             ("data.test_path", Path::new(&self.test_path)),
-            "",
+            [],
             &columns,
             Wanted { least_classes: 1, positive: "" },
         )?;

@@ -200,7 +200,7 @@ const KEYS: &[Key] = &[
 pub(super) fn section() -> Section {
     Section::plain(
         "calibration",
-        "What is learned after the last round from the rows that `partition.calibration` (at a site, `data.calibration_fraction`) holds out; without such rows, nothing (docs/conformal.md). These keys change no round, and `--resume` may change them.",
+        "What is learned after the last round from the rows that `partition.calibration` (at a site, `data.calibration_fraction` or `data.calibration_path`) holds out; without such rows, nothing (docs/conformal.md). These keys change no round, and `--resume` may change them.",
         KEYS,
     )
 }

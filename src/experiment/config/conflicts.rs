@@ -121,24 +121,19 @@ impl Config {
     /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.
     fn stop_conflict(&self, Data { properties, name, .. }: &Data) -> Result<Option<String>, ConfigError> {
         let (metric, Some(key)) = (self.stop.metric, self.validation_key()) else { return Ok(None) };
-        if matches!(self.data()?, DataConfig::Sites(_)) {
-            return Ok(Some(format!(
-                "`{key}` needs validation rows in this process, but with `data.kind` = \"sites\" they are at the sites; use `rounds` \
-                 and the other kinds of `[lr_schedule]`"
-            )));
-        }
         if properties.is_toy() {
             return Ok(Some(format!("`{key}` needs validation rows, but {name} is a toy density without any")));
         }
-        if self.partition()?.validation == 0.0 {
+        // The rows of a federation are held out by its sites.
+        if self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_)) {
             return Ok(Some(format!(
                 "`{key}` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1"
             )));
         }
         if self.evaluation.personal {
             return Ok(Some(format!(
-                "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, which \
-                 are not kept; one of the two must go"
+                "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, whose \
+                 states are kept of the last round only; leave one of the two out"
             )));
         }
         let task = |classes| if classes { "classification" } else { "regression" };

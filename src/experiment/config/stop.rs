@@ -77,7 +77,7 @@ const KEYS: &[Key] = &[
         "patience",
         COUNT_OR_ZERO,
         I(0),
-        "Rounds without a better `metric` of the validation rows, after which the run ends. Particles, predictions and report are then those of the best round. It needs `partition.validation`. 0: the run goes on to `rounds`, and its results are those of its last round.",
+        "Rounds without a better `metric` of the validation rows, after which the run ends. Particles, predictions and report are then those of the best round. It needs `partition.validation`, or in a federation `data.validation_fraction` or `data.validation_path` of some sites. 0: the run goes on to `rounds`, and its results are those of its last round.",
     ),
     key(
         "metric",

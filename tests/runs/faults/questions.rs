@@ -212,7 +212,7 @@ fn requests_for_scores_carry_the_number_of_the_run_and_wait_no_longer_than_the_d
     let fleet = Deaf(Mutex::default());
     let policy = FaultPolicy::new(Rules { deadline: Some(30.0), ..Rules::default() }, 77).with_nonce(5);
     let wanted = Scoring { own: true, ..Scoring::default() };
-    let scores = ask_for_scores(&fleet, &policy, &*halves.server, 3, &[0, 4], wanted).unwrap();
+    let scores = ask_for_scores(&fleet, &policy, halves.server.publish().unwrap(), 3, &[0, 4], wanted).unwrap();
     let requests = fleet.0.into_inner().unwrap();
     assert!(requests.iter().all(|request| (request.run, request.ask) == (policy.number(), Ask::Score(wanted))));
     assert_ne!(policy.number(), 0);
