@@ -47,7 +47,7 @@ pub use predict::{Format, MoreColumn, Predict};
 pub use report::{Report, ReportSource};
 pub use reproduce::Reproduce;
 pub use runs::{Listing, Runs};
-pub use site::{SiteCheck, SiteSplit};
+pub use site::{SiteCheck, SiteInit, SiteSplit};
 pub use study::StudyOrder;
 #[cfg(feature = "flower")]
 pub use supernode::Supernode;
@@ -114,6 +114,8 @@ pub enum Invocation {
     Reproduce(Reproduce),
     /// The command `fedstein study`.
     Study(StudyOrder),
+    /// The command `fedstein site init`.
+    SiteInit(SiteInit),
     /// The command `fedstein site check`.
     SiteCheck(SiteCheck),
     /// The command `fedstein site split`.
@@ -204,6 +206,7 @@ impl Invocation {
                 typed.data_dir.set_default(data_variable);
                 Self::Study(typed)
             }
+            Command::Site(SiteArgs { action: Some(SiteAction::Init(typed)), .. }) => Self::SiteInit(typed),
             Command::Site(SiteArgs { action: Some(SiteAction::Check(typed)), .. }) => Self::SiteCheck(typed),
             Command::Site(SiteArgs { action: Some(SiteAction::Split(mut typed)), .. }) => {
                 typed.data_dir.set_default(data_variable);

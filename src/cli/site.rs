@@ -14,6 +14,8 @@ use crate::experiment::schema::{ConfigError, Overrides};
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
+  fedstein site init cases.csv --index 0
+                                    write a site.toml for a table
   fedstein site check site.toml     what the site would tell a server, and what not
   fedstein site site.toml --stdio   answer a server over standard input and output; `fedstein train --sites` starts this
 
@@ -33,8 +35,51 @@ pub struct SiteArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum SiteAction {
+    Init(SiteInit),
     Check(SiteCheck),
     Split(SiteSplitArgs),
+}
+
+/// Look at the columns of a CSV file, and write a site's own file with comments for it.
+#[derive(Debug, PartialEq, Eq, Args)]
+#[command(after_help = "\
+Examples:
+  fedstein site init cases.csv --index 0 --name north        writes site.toml
+  fedstein site check site.toml                              what this site would tell a server
+
+Every site has an index of its own, from 0. Separator, header, target, task and the kinds of the columns are found as by
+`fedstein init`; the comments of the file say what was found, and what is to be decided.")]
+pub struct SiteInit {
+    /// The table, which stays where it is
+    #[arg(value_name = "FILE.csv")]
+    pub table: PathBuf,
+
+    /// The index of the client that this site is, from 0
+    #[arg(long, value_name = "K")]
+    pub index: usize,
+
+    /// The site's name, which the server and the reports of a run show [default: site-K]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The column to predict, by name or by number from 0, -1 for the last [default: found by its name, else the last one]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub target: Option<String>,
+
+    /// The file to write, or `-` for standard output
+    #[arg(long, value_name = "SITE.toml", default_value = "site.toml")]
+    pub out: PathBuf,
+
+    /// Replace the file of --out
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl SiteInit {
+    /// The site's name: that of `--name`, else one with its index.
+    pub fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("site-{}", self.index))
+    }
 }
 
 /// Split the rows of an experiment into the files of sites, to rehearse a federation of them.

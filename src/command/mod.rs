@@ -73,6 +73,7 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Bench(typed) => bench::bench(typed),
         Invocation::Reproduce(typed) => reproduce::reproduce(typed),
         Invocation::Study(typed) => study::study(typed),
+        Invocation::SiteInit(typed) => init::site_init(&typed),
         Invocation::SiteCheck(typed) => site::check(&typed),
         Invocation::SiteSplit(typed) => site_split::split(&typed),
         Invocation::SiteServe(file) => site_serve::serve(&file),

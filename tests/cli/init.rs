@@ -194,7 +194,7 @@ fn an_outcome_with_a_single_value_is_pointed_out() {
 }
 
 /// A table of a clinic; every fifth dose and every seventh ward is missing.
-fn clinic(rows: usize) -> String {
+pub fn clinic(rows: usize) -> String {
     let row = |i: usize| {
         let dose = if i.is_multiple_of(5) { String::new() } else { format!("{},{}", i * 37 % 41, i % 9 + 1) };
         let ward = if i.is_multiple_of(7) { "NA" } else { ["west", "east", "north"][i * 5 % 3] };

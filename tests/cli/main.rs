@@ -20,6 +20,7 @@ mod report;
 mod reproduce;
 mod runs;
 mod site;
+mod site_init;
 mod stop;
 mod stop_sites;
 mod study;

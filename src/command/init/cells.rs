@@ -3,14 +3,15 @@
 use toml::Value;
 
 use super::choice::{Choice, key_of, shown};
-use super::config::{LISTED, listed, one_line};
+use super::config::{LISTED, listed};
+use super::document::one_line;
 use super::names::is_person;
 use super::uses::{Use, are_all_different, because};
 use crate::datasets::columns::{Decimal, Missing};
 use crate::datasets::{Survey, SurveyColumn};
 
 /// A key of `[data]` with its value, and what was found.
-type Line = (&'static str, Value, String);
+pub type Line = (&'static str, Value, String);
 
 /// The keys that differ from their defaults.
 pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {

@@ -1,6 +1,6 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
-use super::config::one_line;
+use super::document::one_line;
 use super::names;
 use super::uses::{Use, are_all_different, is_measured};
 use crate::datasets::format::csv::Names;
@@ -41,12 +41,21 @@ pub struct Choice<'a> {
     pub rows: usize,
 }
 
+/// Whose rows a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of all clients of a run in one process.
+    ManyClients,
+    /// Those of one site of a federation.
+    OneSite,
+}
+
 impl<'a> Choice<'a> {
     /// The choice for a table, with the target that the user names.
     ///
     /// # Errors
     /// There is no such column, or no column is left for the features.
-    pub fn of(survey: &'a Survey, target: Option<&str>) -> Result<Self, String> {
+    pub fn of(survey: &'a Survey, target: Option<&str>, whose: Whose) -> Result<Self, String> {
         let columns = &survey.columns;
         if columns.len() < 2 {
             return Err("the table has a single column; it takes one to predict and one to predict it from".into());
@@ -59,14 +68,19 @@ impl<'a> Choice<'a> {
             }
         };
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
-        let candidates: Vec<&SurveyColumn> = columns.iter().filter(is_candidate).collect();
+        let candidates = columns.iter().filter(|_| whose == Whose::ManyClients).filter(is_candidate);
+        let candidates: Vec<&SurveyColumn> = candidates.collect();
         // Two columns are the target and its feature; a third one may be the clients.
         let client = client(&candidates, survey.rows).filter(|_| columns.len() > 2);
         let taken = |column: &&SurveyColumn| {
             column.index == target.index || client.is_some_and(|client| client.index == column.index)
         };
         let features = columns.iter().filter(|column| !taken(column));
-        let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, Use::of(column, survey))).collect();
+        let use_of = |column: &SurveyColumn| match whose == Whose::OneSite && names_its_place(column) {
+            true => Use::Nothing("it names the place of a row by its name, and the site itself is one".into()),
+            false => Use::of(column, survey),
+        };
+        let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
         if !uses.iter().any(|(_, of)| of.is_feature()) {
             return Err(format!("there is nothing to predict {} from: {}", shown(target), reasons(&uses)));
         }
@@ -248,6 +262,11 @@ fn client<'a>(candidates: &[&'a SurveyColumn], rows: usize) -> Option<&'a Survey
         column.distinct().is_some_and(|count| count <= MOST_NAMES || MANY_ROWS * count <= rows)
     };
     named().find(|column| !names::is_person(column)).or_else(|| named().find(are_clients))
+}
+
+/// Whether cells are names of places, as the column's name says.
+fn names_its_place(column: &SurveyColumn) -> bool {
+    names::is_client(column) && !names::is_person(column) && !is_measured(column)
 }
 
 fn task_of(target: &SurveyColumn) -> Task {

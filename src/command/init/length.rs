@@ -29,21 +29,25 @@ impl Length {
             );
             (whole((each * clients).clamp(least, most)), found)
         };
-        let units = cells::groups(choice).unwrap_or_else(|| choice.target.present());
-        if units < FEWEST.max(FEWEST_OF_CLIENT * clients) {
+        let Some(share) = held_out(choice, clients) else {
             return Self { rounds: rounds("Two", 2, 10, 200), stop: None };
-        }
-        let share =
-            "A tenth of the training rows tells when to stop. Without it, and without `stop.patience`, all rows train.";
+        };
         let patience = "Two visits to each client, but 6 rounds at least and 100 at most.";
         Self {
             rounds: rounds("Six", 6, 30, 300),
-            stop: Some([
-                (Value::Float(SHARE), share.to_owned()),
-                (whole((2 * clients).clamp(6, 100)), patience.to_owned()),
-            ]),
+            stop: Some([share, (whole((2 * clients).clamp(6, 100)), patience.to_owned())]),
         }
     }
+}
+
+/// The share of validation rows of a run with so many clients, and why; `None` where rows are too few.
+pub fn held_out(choice: &Choice<'_>, clients: usize) -> Option<(Value, String)> {
+    let units = cells::groups(choice).unwrap_or_else(|| choice.target.present());
+    (units >= FEWEST.max(FEWEST_OF_CLIENT * clients)).then(|| {
+        let found =
+            "A tenth of the training rows tells when to stop. Without it, and without `stop.patience`, all rows train.";
+        (Value::Float(SHARE), found.to_owned())
+    })
 }
 
 fn whole(number: usize) -> Value {

@@ -1,20 +1,24 @@
-//! `fedstein init`: looks at the columns of a table, and writes a config with comments for it.
+//! `fedstein init` and `fedstein site init`: look at the columns of a table, and write a config or a site's own file with
+//! comments for it.
 
 mod cells;
 mod choice;
 mod config;
+mod document;
 mod length;
 mod names;
+mod site;
 mod uses;
 
 use std::path::Path;
 
 use super::output;
-use crate::cli::{CliError, Init, print_text};
+use crate::cli::{CliError, Init, SiteInit, print_text};
 use crate::datasets::{SurveyColumn, survey};
 use crate::error::RunError;
+use crate::experiment::schema::{Overrides, Source};
 use crate::shell;
-use choice::Choice;
+use choice::{Choice, Whose};
 
 /// Runs the command.
 ///
@@ -25,23 +29,51 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let out = &typed.out();
     output::check(out, *force)?;
     let found = survey(table, target.as_deref()).map_err(RunError::from)?;
-    let choice = Choice::of(&found, target.as_deref())
-        .map_err(|problem| CliError::Usage(format!("{}: {problem}", table.display())))?;
-    let path = table.to_str().ok_or_else(|| {
-        CliError::Usage(format!("`{}` is not UTF-8, as a config must be; rename the file", table.display()))
-    })?;
+    let choice =
+        Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
     let to_screen = out == Path::new("-");
     let name = config::run_name(if to_screen { table } else { out });
-    let text = config::text((path, &name), &found, &choice)?;
+    let text = config::of_run((in_utf8(table)?, &name), &found, &choice)?;
     output::write(out, &text, *force)?;
     match to_screen {
         true => Ok(()),
-        false => print_text(&said(out, &choice)),
+        false => print_text(&said(out, &choice, &["train"])),
     }
 }
 
-/// What the command prints when it has written a file.
-fn said(out: &Path, choice: &Choice<'_>) -> String {
+/// Runs `fedstein site init`.
+///
+/// # Errors
+/// The table cannot be read or has no column to predict, or the site's file cannot be written.
+pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
+    let SiteInit { table, index, target, out, force, .. } = typed;
+    output::check(out, *force)?;
+    let found = survey(table, target.as_deref()).map_err(RunError::from)?;
+    let choice = Choice::of(&found, target.as_deref(), Whose::OneSite).map_err(|problem| refused(table, &problem))?;
+    let path = site::path_of(table, out).map_err(|error| refused(table, &error.to_string()))?;
+    let text = site::of_site((in_utf8(&path)?, &typed.name(), *index), &found, &choice)?;
+    // A name or an index that the file cannot have.
+    crate::site::schema().resolve(Source { name: &out.display().to_string(), text: &text }, &Overrides::default())?;
+    output::write(out, &text, *force)?;
+    match out == Path::new("-") {
+        true => Ok(()),
+        false => print_text(&said(out, &choice, &["site", "check"])),
+    }
+}
+
+fn refused(table: &Path, problem: &str) -> CliError {
+    CliError::Usage(format!("{}: {problem}", table.display()))
+}
+
+/// A path as a file of keys can have it.
+fn in_utf8(path: &Path) -> Result<&str, CliError> {
+    path.to_str().ok_or_else(|| {
+        CliError::Usage(format!("`{}` is not UTF-8, as a config must be; rename the file", path.display()))
+    })
+}
+
+/// What a command prints when it has written a file, with the command that comes next.
+fn said(out: &Path, choice: &Choice<'_>, next: &[&str]) -> String {
     let out = out.display();
     let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
         true => format!("{} (thousands separators?)", choice::shown(column)),
@@ -53,6 +85,6 @@ fn said(out: &Path, choice: &Choice<'_>) -> String {
         false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
     let constant: String = choice.about_constant_outcomes().iter().map(|about| format!("note: {about}\n")).collect();
-    let train = shell::line(&["fedstein", "train", &out.to_string()]);
-    format!("{out}: {}\n{constant}{left_out}{train}\n", choice.summary())
+    let next = shell::line(&[&["fedstein"], next, &[&out.to_string()]].concat());
+    format!("{out}: {}\n{constant}{left_out}{next}\n", choice.summary())
 }

@@ -119,7 +119,7 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
 /// The reason with the first cell that is not a number.
 pub fn because(column: &SurveyColumn, reason: &str) -> String {
     match &column.other {
-        Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", super::config::one_line(cell)),
+        Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", super::document::one_line(cell)),
         None => reason.to_owned(),
     }
 }
