@@ -23,6 +23,16 @@ pub struct CalibrationResults {
     pub sets: Option<SetResults>,
 }
 
+impl CalibrationResults {
+    /// The same results without what is said of test rows.
+    #[must_use]
+    pub fn without_test_rows(self) -> Self {
+        let temperature = self.temperature.map(|of| TemperatureResults { test: None, ..of });
+        let map = self.map.map(|of| MapResults { test: None, ..of });
+        Self { temperature, map, sets: None, ..self }
+    }
+}
+
 /// A temperature, before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TemperatureResults {

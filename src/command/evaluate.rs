@@ -34,8 +34,8 @@ const NO_GROUP: &str = "missing";
 const UNLABELLED: &str =
     "; remove the rows without one, or train with data.missing_target = \"drop\", which leaves them out here too";
 /// Why a site's own results have no section on calibration rows.
-const NO_SETS: &str = "these are a site's own results: predictions have the temperature or map and the sets that all sites learned \
-     together, and only the server's run can score them (`fedstein evaluate` on its directory)";
+const NO_SETS: &str = "these are a site's own results by an earlier version: predictions have the temperature or map and the sets that all \
+     sites learned together, and only the server's run can score them (`fedstein evaluate` on its directory)";
 
 /// Runs the command.
 ///

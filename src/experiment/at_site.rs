@@ -119,9 +119,9 @@ impl<B: Backend> SiteClient<B> {
                 let initial = opened.message(Default::default())?;
                 self.begin(run, terms, &initial)?
             }
-            Content::Calibration(kept) => {
+            Content::Calibration(told) => {
                 let part = self.part_of(run)?;
-                site_results::keep_calibration(&part.disk.results(), kept).map_err(in_words)?;
+                site_results::keep_calibration(&part.disk.results(), told).map_err(in_words)?;
                 Content::Ready { visited: part.disk.visited().map_err(in_words)? }
             }
             Content::Request(head) => return self.request(&opened, head.clone()),

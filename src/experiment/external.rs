@@ -60,7 +60,7 @@ pub struct About {
 
 impl Finished {
     /// Whether the run keeps a map of probabilities or thresholds of sets without the results that a report shows with them:
-    /// so do a site's own results.
+    /// so do a site's own results that an earlier version wrote.
     pub fn keeps_calibration_alone(&self) -> bool {
         self.card.calibration.is_some() && self.summary.calibration.is_none()
     }

@@ -9,6 +9,7 @@ use super::run_dir;
 use crate::algorithm::Algorithm as _;
 use crate::checkpoint::digest;
 use crate::error::RunError;
+use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, equal_width};
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{self, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, csv};
@@ -190,6 +191,21 @@ fn bins_of(scores: &ClientScores, asked: Option<usize>) -> Result<usize, RunErro
 }
 
 /// Whether a run is a classification; otherwise it is a regression.
+impl Finished {
+    /// The predictions of the run's test rows with their outcomes, from its file of predictions.
+    ///
+    /// # Errors
+    /// The file is missing, or is none of predictions.
+    pub(super) fn labelled_test_rows(&self) -> Result<Labelled, RunError> {
+        let path = self.path.join(run_dir::PREDICTIONS);
+        match classifies(self) {
+            true => csv::read_predictions(&path).map(Labelled::Classes),
+            false => csv::read_regression(&path).map(Labelled::Real),
+        }
+        .map_err(unreadable)
+    }
+}
+
 fn classifies(run: &Finished) -> bool {
     run.card.classes.is_some()
 }

@@ -134,7 +134,7 @@ pub fn serve<B: Backend>(
     };
     let outcome = prepared.run(observer, artifacts)?;
     if let Some(calibrated) = &outcome.calibrated {
-        let told = tell_calibration(&after, &peers, &calibrated.kept);
+        let told = tell_calibration(&after, &peers, calibrated);
         told.iter().for_each(|note| observer.note(note));
     }
     observer.finished();

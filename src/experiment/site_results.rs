@@ -8,15 +8,15 @@ use toml::Table;
 use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
 use super::evaluate::Predicted;
-use super::finished::{SCHEMA_VERSION, Summary, to_safetensors};
+use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
 use super::{rotation, run_dir, run_report};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataConfig, ModelCard, Recalibration, Rotation};
+use crate::datasets::{DataConfig, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::report::files::read_text;
+use crate::remote::CalibrationTold;
 use crate::site::SiteConfig;
 
 /// The keys of `[data]` of a run with rotated features.
@@ -55,28 +55,30 @@ const PREDICTOR: &str = "predictor";
 const OWN: &str = "the client's own";
 const PUBLISHED: &str = "the published particles";
 
-/// Adds to the results in a directory what the calibration rows of all sites have given. It is that of the published
-/// particles: results of the client's own predictor stay as they are, and so does a directory without results.
+/// Adds to the results in a directory what the calibration rows of all sites have given, with what it does on the site's own
+/// test rows, and writes the report anew. It is that of the published particles: results of the client's own predictor stay
+/// as they are, and so does a directory without results.
 ///
 /// # Errors
 /// The calibration is not valid, or a file cannot be read or written.
-pub(super) fn keep_calibration(dir: &Path, kept: &Recalibration) -> Result<(), RunError> {
+pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(), RunError> {
+    let CalibrationTold { kept, results } = told;
     kept.check().map_err(|problem| RunError::Config(format!("the server's calibration: {problem}")))?;
-    let path = |name: &str| dir.join(name);
-    if !path(run_dir::MODEL).exists() {
+    if !dir.join(run_dir::MODEL).exists() {
         return Ok(());
     }
-    let failed = |name: &str, error: String| RunError::Output(format!("{}: {error}", path(name).display()));
-    let read = |name: &str| read_text(&path(name)).map_err(|error| failed(name, error.to_string()));
-    let summary: Summary =
-        serde_json::from_str(&read(run_dir::SUMMARY)?).map_err(|error| failed(run_dir::SUMMARY, error.to_string()))?;
-    if summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN) {
+    let mut site = Finished::open(dir)?;
+    if site.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN) {
         return Ok(());
     }
-    let mut card: ModelCard =
-        serde_json::from_str(&read(run_dir::MODEL)?).map_err(|error| failed(run_dir::MODEL, error.to_string()))?;
-    card.calibration = Some(kept.clone());
-    write_bytes(&path(run_dir::MODEL), &to_json(&card)?)
+    site.card.calibration = Some(kept.clone());
+    let (labelled, bins) = (site.labelled_test_rows()?, site.config()?.evaluation.bins);
+    let classes = site.card.classes.as_deref().unwrap_or_default();
+    let results = site.recalibrated(None)?.on_rows(results, (&labelled, bins), classes, None)?;
+    site.summary.calibration = Some(results);
+    write_bytes(&dir.join(run_dir::MODEL), &to_json(&site.card)?)?;
+    write_bytes(&dir.join(run_dir::SUMMARY), &to_json(&site.summary)?)?;
+    run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
 }
 
 impl<B: Backend> SiteResults<'_, B> {

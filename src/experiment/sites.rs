@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::artifact::RowsOfRun;
-use super::calibrate::Plan;
+use super::calibrate::{Calibrated, Plan};
 use super::checkpoints::Digests;
 use super::config::{CalibrationConfig, Config, EvaluationRows};
 use super::{class_weights, prior_correction, rotation};
@@ -12,10 +12,10 @@ use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
 use crate::datasets::format::csv::places;
-use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Recalibration, Rotation, SecondMoment, make_second};
+use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;
-use crate::remote::{Answer, Arrays, Content, Link, MOMENT, Opened, Peer};
+use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
 use crate::site::class_prior::ClassPrior;
 use crate::site::{
@@ -68,8 +68,10 @@ impl PublicRows {
 ///
 /// # Returns
 /// A note for each site that has not taken it.
-pub(super) fn tell_calibration(link: &Link<'_>, peers: &[Peer], kept: &Recalibration) -> Vec<String> {
-    let send = |peer: &Peer| link.send(*peer, Content::Calibration(Box::new(kept.clone())), &Arrays::default());
+pub(super) fn tell_calibration(link: &Link<'_>, peers: &[Peer], calibrated: &Calibrated) -> Vec<String> {
+    let Calibrated { kept, results } = calibrated.clone();
+    let told = Box::new(CalibrationTold { kept, results: results.without_test_rows() });
+    let send = |peer: &Peer| link.send(*peer, Content::Calibration(told.clone()), &Arrays::default());
     let sent: Vec<Result<u64, String>> = peers.iter().map(send).collect();
     let numbers: Vec<u64> = sent.iter().flatten().copied().collect();
     let answers = link.collect(&numbers, Some(Instant::now() + PATIENCE)).unwrap_or_default();

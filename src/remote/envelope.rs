@@ -14,7 +14,7 @@ use super::npy::{self, Sent};
 use super::parcel::Parcel;
 use crate::datasets::{Encoding, ModelCard, Recalibration};
 use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Wire};
-use crate::report::quoted_within;
+use crate::report::{CalibrationResults, quoted_within};
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
@@ -114,7 +114,7 @@ pub enum Content {
     /// Server: what all sites agree on, with the initial particles.
     Begin(Box<Terms>),
     /// Server: what the calibration rows of all sites have given, for the site's own results.
-    Calibration(Box<Recalibration>),
+    Calibration(Box<CalibrationTold>),
     /// Site: the terms or the calibration are kept, and the last round whose visit lies on the site's disk; 0 for none.
     Ready {
         /// That round.
@@ -129,6 +129,16 @@ pub enum Content {
         /// Why, in a sentence.
         reason: String,
     },
+}
+
+/// What the calibration rows of all sites have given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationTold {
+    /// What predictions need.
+    pub kept: Recalibration,
+    /// What a report shows of it, without test rows.
+    pub results: CalibrationResults,
 }
 
 /// Who a site is.

@@ -17,8 +17,8 @@ mod threads;
 
 pub use carrier::{Arrival, Carrier, Lost, Peer};
 pub use envelope::{
-    Arrays, Content, Identity, MOMENT, Opened, PROTOCOL, Purpose, ReplyHead, RequestHead, ask_who, open, seal,
-    seal_failure, shown, who_answers,
+    Arrays, CalibrationTold, Content, Identity, MOMENT, Opened, PROTOCOL, Purpose, ReplyHead, RequestHead, ask_who,
+    open, seal, seal_failure, shown, who_answers,
 };
 pub use fleet::Remote;
 pub use link::{Answer, Link};

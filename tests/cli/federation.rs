@@ -371,13 +371,23 @@ fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kep
     assert_eq!(own.len(), 1, "{own:?}");
     let at_site = super::place::cells(&place.works(&format!("predict {} --input new.csv", own[0])).stdout);
     assert_eq!(at_site, sets);
-    // The counts behind the sets are with the server.
-    let evaluated = place.works(&format!("evaluate {} --input 0/test.csv --out evaluated", own[0]));
-    assert!(evaluated.stderr.contains("only the server's run can score them"), "{}", evaluated.stderr);
-    place.refuses(
-        &format!("evaluate {} --input 0/test.csv --out other --level 0.9", own[0]),
-        &["--level 0.9", "server's run"],
+    // Its own report has the sets of its test rows, as the server counts them.
+    let of_site = &place.json(&format!("{}/summary.json", own[0]))["calibration"];
+    for count in ["rows", "covered", "empty", "single"] {
+        assert_eq!(of_site["sets"]["all"][count], clients[0][count], "{count}");
+    }
+    assert_eq!(of_site["sets"]["all"]["rows"], 30);
+    assert_eq!(of_site["temperature"]["nll_after"], calibration["temperature"]["nll_after"]);
+    let own_nll = place.json(&format!("{}/summary.json", own[0]))["evaluation"]["nll"].as_f64().unwrap();
+    let before = of_site["temperature"]["test"][0]["nll"].as_f64().unwrap();
+    assert!(
+        (own_nll - before).abs() < 1e-9
+            && of_site["sets"].get("clients").is_none_or(|of| of.as_array().unwrap().is_empty())
     );
+    assert!(place.text(&format!("{}/report/report.html", own[0])).contains("Calibration rows"));
+    place.works(&format!("evaluate {} --input 0/test.csv --out evaluated --level 0.9", own[0]));
+    let again = &place.json("evaluated/report/report.json")["run"]["calibration"]["sets"];
+    assert_eq!(again["all"]["covered"], of_site["sets"]["all"]["covered"]);
     assert!(place.json("runs/without/summary.json").get("calibration").is_none());
 }
 

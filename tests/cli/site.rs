@@ -314,7 +314,7 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
     let of_files = "validation_path = \"v.csv\"\ncalibration_path = \"c.csv\"\n";
     // A share is for a site without such a file.
     sites.site("north", 0, &training, &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25"));
-    let validation = format!("tree,flow,ph\noak,{},{}\nalder,{},{}\nyew,1.5,2.5\n", flow(3), ph(3), flow(4), ph(4));
+    let validation = format!("flow,ph,tree\n{},{},oak\n{},{},alder\n1.5,2.5,yew\n", flow(3), ph(3), flow(4), ph(4));
     sites.0.write("sites/v.csv", validation).write("sites/c.csv", table("ph,flow,tree", 50, 2, TREES));
     let printed = sites.prints("sites/north.toml");
     for line in [
