@@ -35,7 +35,7 @@ pub enum Place<'a, B: Backend> {
     /// In this process, which predicts them with the server's particles.
     Here(&'a Evaluator<B>),
     /// At the clients: each scores the published particles on its own rows and sends sums, which are pooled.
-    Clients(AtClients),
+    Clients(Box<AtClients>),
 }
 
 /// Rows at the clients.
@@ -85,9 +85,9 @@ pub struct Judged {
 #[derive(Debug)]
 pub enum Measured {
     /// The metrics of rows in this process.
-    Here(Evaluation),
+    Here(Box<Evaluation>),
     /// The sums that the clients sent.
-    Clients(PersonalScores),
+    Clients(Box<PersonalScores>),
 }
 
 /// The scores of the clients' own predictors on their held-out rows, by client.
@@ -99,18 +99,16 @@ pub struct OwnScores {
     pub validation: PersonalScores,
 }
 
-impl AtClients {
+impl<B: Backend> Place<'_, B> {
     /// Rows at clients with these names and numbers of rows `[K]`, for a model of this task and a number of bins of
     /// confidence.
     ///
     /// # Errors
     /// The model is a toy density, which has no rows.
-    pub fn new((names, rows): (Vec<String>, Vec<usize>), task: Task, bins: usize) -> Result<Self, RunError> {
-        Ok(Self { names, rows, none: no_scores(task, bins).ok_or_else(no_rows)? })
+    pub fn clients((names, rows): (Vec<String>, Vec<usize>), task: Task, bins: usize) -> Result<Self, RunError> {
+        Ok(Self::Clients(Box::new(AtClients { names, rows, none: no_scores(task, bins).ok_or_else(no_rows)? })))
     }
-}
 
-impl<'a, B: Backend> Place<'a, B> {
     fn at_clients(&self) -> Option<&AtClients> {
         match self {
             Self::Here(_) => None,
@@ -188,11 +186,12 @@ impl<'a, B: Backend> Judge<'a, B> {
         let validation = match &self.validation {
             None => None,
             Some(Place::Here(evaluator)) => {
-                Some(Measured::Here(evaluator.evaluate(&evaluator.predict(particles, &posterior)?)?))
+                let predicted = evaluator.predict(particles, &posterior)?;
+                Some(Measured::Here(Box::new(evaluator.evaluate(&predicted)?)))
             }
             Some(Place::Clients(_)) => {
                 let sums = inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(PUBLISHED_VALIDATION_SCORES));
-                sums.map(Measured::Clients)
+                sums.map(|sums| Measured::Clients(Box::new(sums)))
             }
         };
         Ok(Judged { validation, ..self.judged((particles, &posterior), inquiry)? })
@@ -237,10 +236,10 @@ impl<'a, B: Backend> Judge<'a, B> {
                 let evaluation = evaluator.evaluate(&predicted)?;
                 (predicted, evaluation)
             }
-            Place::Clients(AtClients { names, .. }) => {
+            Place::Clients(at) => {
                 let scores = sent(PUBLISHED_SCORES).ok_or_else(no_clients)?;
                 let evaluation = Evaluation::of_sums(scores.pooled());
-                (Predicted::Pooled { names: names.clone(), scores }, evaluation)
+                (Predicted::Pooled { names: at.names.clone(), scores }, evaluation)
             }
         };
         let own = sent(TEST_SCORES).zip(sent(VALIDATION_SCORES));

@@ -16,7 +16,7 @@ use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
 use super::config::{Config, EvaluationRows};
 use super::drive::Prepared;
 use super::evaluate::Evaluator;
-use super::judge::{AtClients, Judge, Place};
+use super::judge::{Judge, Place};
 use super::outcome::Outcome;
 use super::progress::Observer;
 use super::sites::{PublicRows, Sites, tell_calibration};
@@ -103,7 +103,7 @@ pub fn serve<B: Backend>(
         Some(test) => Some(Evaluator::new(model.clone(), session.clone(), test.rows, &card.normalisation, scoring)?),
         None => None,
     };
-    let at_sites = |rows| AtClients::new(sites.held_out(rows), model.task(), scoring.bins).map(Place::Clients);
+    let at_sites = |rows| Place::clients(sites.held_out(rows), model.task(), scoring.bins);
     let test = match &evaluator {
         Some(evaluator) => Place::Here(evaluator),
         None => at_sites(config.evaluation.rows)?,

@@ -137,12 +137,10 @@ impl Sites {
                 site.called()
             )));
         }
-        if config.evaluation.rows == EvaluationRows::Validation {
-            if test.is_some() {
-                return Err(RunError::Config(
-                    "evaluation.rows = \"validation\" scores rows of the sites; leave `data.test_path` empty".into(),
-                ));
-            }
+        if config.evaluation.rows == EvaluationRows::Validation && test.is_some() {
+            return Err(RunError::Config(
+                "evaluation.rows = \"validation\" scores rows of the sites; leave `data.test_path` empty".into(),
+            ));
         }
         let by_rows =
             (config.evaluation.rows == EvaluationRows::Validation).then_some("evaluation.rows = \"validation\"");

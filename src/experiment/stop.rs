@@ -128,14 +128,14 @@ impl Stop {
             return Ok(Seen::default());
         }
         let of_clients = match (&judged.validation, &judged.predicted) {
-            (Some(Measured::Clients(scores)), _) | (None, Predicted::Pooled { scores, .. }) => {
-                Some(self.last.add(scores))
-            }
+            (Some(Measured::Clients(scores)), _) => Some(&**scores),
+            (None, Predicted::Pooled { scores, .. }) => Some(scores),
             _ => None,
         };
-        let of = match (&of_clients, &judged.validation) {
-            (Some(evaluation), _) | (None, Some(Measured::Here(evaluation))) => evaluation,
-            _ => &judged.evaluation,
+        let of = match (of_clients, &judged.validation) {
+            (Some(scores), _) => &self.last.add(scores),
+            (None, Some(Measured::Here(evaluation))) => evaluation,
+            (None, _) => &judged.evaluation,
         };
         let value = |metric: StopMetric| of.value(Metric::of_key(metric.key())?).filter(|value| value.is_finite());
         let columns = self.shown().into_iter().map(|metric| (metric.column(), value(metric))).collect();

@@ -11,7 +11,7 @@ use fedstein::datasets::Dataset;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use fedstein::experiment::finished::Finished;
-use fedstein::experiment::judge::{AtClients, Ended, Judge, Judged, Measured, Place};
+use fedstein::experiment::judge::{Ended, Judge, Judged, Measured, Place};
 use fedstein::experiment::{Artifacts, Config, Experiment, Overrides, Quiet, ReportOptions, Source, run};
 use fedstein::federation::client_calibration::CalibrationRows;
 use fedstein::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
@@ -106,7 +106,7 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
     let outside = around.map(|around| around(&inside));
     let fleet: &dyn Fleet = outside.as_deref().unwrap_or(&inside);
     let names: Vec<String> = (0..clients).map(|client| format!("site {client}")).collect();
-    let at = |rows| Place::Clients(AtClients::new((names.clone(), rows), task, config.evaluation.bins).unwrap());
+    let at = |rows| Place::clients((names.clone(), rows), task, config.evaluation.bins).unwrap();
     let there = Judge::new(at(counted), Some(at(vec![2; clients])));
     let here = Judge::new(Place::Here(&here), Some(Place::Here(&validation_here)));
     let mut both = Both { here, there, fleet, clients, own, judged: Vec::new() };
