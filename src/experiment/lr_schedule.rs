@@ -44,9 +44,13 @@ impl LrSchedule {
         (self.config != LrScheduleConfig::Constant).then(|| ("lr_factor", Some(self.factor(round))))
     }
 
-    /// Looks at the value of the validation rows after a round; one that is not defined is not better.
-    pub fn look(&mut self, value: Option<f64>) {
+    /// Looks at the value of the validation rows after a round; one that is not defined is not better. One that `begins_anew`
+    /// is not compared with those before.
+    pub fn look(&mut self, value: Option<f64>, begins_anew: bool) {
         let LrScheduleConfig::Plateau { rounds, .. } = self.config else { return };
+        if begins_anew {
+            self.best = None;
+        }
         let better = value.filter(|value| self.best.is_none_or(|best| self.metric.is_better(*value, best)));
         match better {
             Some(value) => (self.best, self.waited) = (Some(value), 0),
@@ -123,7 +127,7 @@ mod tests {
         for (metric, sign) in [(StopMetric::Nll, 1.0), (StopMetric::Accuracy, -1.0)] {
             let mut schedule = LrSchedule::new(config, metric);
             for (round, (value, want)) in values.iter().zip(want).enumerate() {
-                schedule.look(Some(sign * value));
+                schedule.look(Some(sign * value), false);
                 let mut resumed = LrSchedule::new(config, metric);
                 resumed.restore(&schedule.save()).unwrap();
                 assert_eq!([schedule.factor(round + 2), resumed.factor(round + 2)], [want; 2]);
@@ -131,8 +135,11 @@ mod tests {
             }
         }
         let mut schedule = LrSchedule::new(config, StopMetric::Nll);
-        schedule.look(None);
-        schedule.look(None);
+        schedule.look(None, false);
+        schedule.look(None, false);
         assert_eq!(schedule.factor(3), 0.5, "a value that is not defined is not better");
+        let mut schedule = LrSchedule::new(config, StopMetric::Nll);
+        [(0.3, false), (0.7, true), (0.8, false)].iter().for_each(|(value, anew)| schedule.look(Some(*value), *anew));
+        assert_eq!(schedule.factor(4), 1.0, "0.7 is the first of its kind");
     }
 }

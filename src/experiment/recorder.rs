@@ -163,7 +163,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         }
         columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
         columns.extend(seen.columns);
-        self.lr.look(seen.value);
+        self.lr.look(seen.value, seen.has_more_clients);
         self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
     }

@@ -37,6 +37,8 @@ pub(super) struct Best {
 pub(super) struct Seen {
     /// The metric by which a round is better.
     pub value: Option<f64>,
+    /// Whether the value is over rows of more clients than the values before, with which it cannot be compared.
+    pub has_more_clients: bool,
     /// The columns of `rounds.csv`.
     pub columns: Columns,
 }
@@ -56,8 +58,8 @@ pub(super) struct Stop {
     over: Option<String>,
 }
 
-/// The last scores that each client has sent. A client that does not answer counts with these, so that the values of all
-/// rounds are over the same rows.
+/// The last scores that each client has sent. A client that does not answer counts with these, so that the values of rounds
+/// are over the same rows once each client has answered.
 #[derive(Debug, Default)]
 struct LastScores(Vec<ClientScores>);
 
@@ -73,6 +75,11 @@ impl LastScores {
         }
         let all = PersonalScores::new(self.0.clone());
         Evaluation::of_sums(all.as_ref().unwrap_or(scores).pooled())
+    }
+
+    /// The number of clients with scores of some rows.
+    fn clients(&self) -> usize {
+        self.0.iter().filter(|scores| scores.rows() > 0).count()
     }
 
     /// The sums of all clients, one after the other.
@@ -127,6 +134,7 @@ impl Stop {
         if !self.is_watching && self.apart.is_none() {
             return Ok(Seen::default());
         }
+        let clients = self.last.clients();
         let of_clients = match (&judged.validation, &judged.predicted) {
             (Some(Measured::Clients(scores)), _) => Some(&**scores),
             (None, Predicted::Pooled { scores, .. }) => Some(scores),
@@ -137,6 +145,10 @@ impl Stop {
             (None, Some(Measured::Here(evaluation))) => evaluation,
             (None, _) => &judged.evaluation,
         };
+        let has_more_clients = self.last.clients() > clients;
+        if has_more_clients {
+            self.best = None;
+        }
         let value = |metric: StopMetric| of.value(Metric::of_key(metric.key())?).filter(|value| value.is_finite());
         let columns = self.shown().into_iter().map(|metric| (metric.column(), value(metric))).collect();
         let value = value(self.config.metric);
@@ -146,7 +158,7 @@ impl Stop {
             let (particles, posterior) = (server.particles().to_array()?, server.posterior());
             self.best = Some(Best { round, value, particles, posterior });
         }
-        Ok(Seen { value, columns })
+        Ok(Seen { value, has_more_clients, columns })
     }
 
     /// Decides after a round whether the run is over, given all traffic and time so far.
@@ -273,6 +285,7 @@ mod tests {
         let of = |value: f64| -value.ln();
         let is = |got: f64, want: f64| assert!((got - want).abs() < 1e-6, "{got}, not {want}");
         is(nll(&mut last, [sums(4, 0.5), absent(), absent()]), of(0.5));
+        assert_eq!(last.clients(), 1);
         is(nll(&mut last, [sums(4, 0.8), sums(6, 0.4), absent()]), 0.4 * of(0.8) + 0.6 * of(0.4));
         // Without it the others alone would be better, and no row has become better.
         is(nll(&mut last, [sums(4, 0.8), absent(), absent()]), 0.4 * of(0.8) + 0.6 * of(0.4));

@@ -22,8 +22,14 @@ const PLAIN: &str = "schedule = { clients = 1 }";
 
 /// A federation whose site of client 0 is late with its answers to requests of this kind, at most so often.
 fn with_a_late_site(kind: &str, schedule: &str, late: RequestKind, times: usize) -> Outcome<Flex> {
+    with_a_late_site_and(kind, (schedule, ""), late, times)
+}
+
+/// The same with more sections, and validation rows at each site.
+fn with_a_late_site_and(kind: &str, (schedule, more): (&str, &str), late: RequestKind, times: usize) -> Outcome<Flex> {
     let dir = TempDir::new().unwrap();
-    let (sites, left) = (sites(dir.path(), Task::Classification), AtomicUsize::new(times));
+    let (mut sites, left) = (sites(dir.path(), Task::Classification), AtomicUsize::new(times));
+    sites.iter_mut().for_each(|site| site.data.validation_fraction = 0.3);
     let sleeps = move |peer: usize, parcel: Parcel, answer: Parcel| {
         let content = open(parcel).unwrap().content;
         // The address of client 0 is the last one.
@@ -33,7 +39,8 @@ fn with_a_late_site(kind: &str, schedule: &str, late: RequestKind, times: usize)
         }
         answer
     };
-    let text = configs(kind, "[federation]\ndeadline = 1.0\nbackoff = 0", Task::Classification)[1].clone();
+    let keys = format!("[federation]\ndeadline = 1.0\nbackoff = 0\n{more}");
+    let text = configs(kind, &keys, Task::Classification)[1].clone();
     assert!(text.contains(PLAIN), "{text}");
     federation_of(&text.replace(PLAIN, schedule), &sites, Arc::new(sleeps)).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -48,6 +55,23 @@ fn a_site_without_scores_is_left_out_of_them_alone() {
     let outcome = with_a_late_site("dsvgd", PLAIN, RequestKind::Scores, usize::MAX);
     assert!(scored(&outcome).iter().all(|scored| *scored == Some((K - 1) as f64)), "{:?}", scored(&outcome));
     assert!(outcome.rounds.iter().any(|round| round.clients == [0]), "client 0 trains as before");
+}
+
+#[test]
+fn a_round_without_the_scores_of_a_site_is_compared_over_the_rows_of_all() {
+    let nll = |outcome: &Outcome<Flex>| -> Vec<f64> {
+        outcome.rounds.iter().map(|round| round.metric("validation_nll").unwrap()).collect()
+    };
+    let [calm, late, never] = [0, 1, usize::MAX]
+        .map(|times| with_a_late_site_and("dsvgd", (PLAIN, "[stop]\npatience = 9"), RequestKind::Scores, times));
+    // The first round is not over the rows of the others, and not the best one for that.
+    assert!(scored(&late)[0] == Some((K - 1) as f64) && scored(&late)[1] == Some(K as f64), "{:?}", scored(&late));
+    assert!(nll(&calm)[0] != nll(&late)[0] && nll(&calm)[1..] == nll(&late)[1..]);
+    let best = (1..nll(&late).len()).min_by(|a, b| nll(&late)[*a].total_cmp(&nll(&late)[*b])).unwrap() + 1;
+    assert_eq!(late.best, Some(best), "{:?}", nll(&late));
+    // A site that never answers leaves the choice to the others.
+    let lowest = nll(&never).into_iter().fold(f64::INFINITY, f64::min);
+    assert_eq!(nll(&never)[never.best.unwrap() - 1], lowest);
 }
 
 #[test]
