@@ -118,7 +118,8 @@ def test_check_says_what_is_missing_on_a_node(sites: Callable[..., Path]) -> Non
 def test_two_supernodes_over_tls_have_the_bits_of_a_federation_without_flower(
     roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
 ) -> None:
-    split = sites(2)
+    # The sites hold out rows by which the best round is chosen.
+    split = sites(2, "partition.validation=0.2", "stop.patience=1")
     certificates(tmp_path)
     federation = roles(tls=True)
     federation.superlink()
@@ -127,11 +128,14 @@ def test_two_supernodes_over_tls_have_the_bits_of_a_federation_without_flower(
     out = tmp_path / "run"
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", "--stream", *keys(out, split, *TEMPLATE))
     wait_until(lambda: (out / "report" / "report.html").exists(), 90, "the end of the run")
-    # Each site has its own results.
+    # Each site has its own results, with the particles of the best round.
     assert len(list(split.glob("*/state/*/results/predictions.csv"))) == 2
+    kept = [path.read_bytes() for path in split.glob("*/state/*/results/particles.safetensors")]
+    assert kept == [particles(out)] * 2
     assert particles(out) == reference(command, split, 2, tmp_path / "reference")
     run = fedstein.open(out)
     assert run.rounds["round"].tolist() == [1, 2]
+    assert "validation_nll" in run.rounds
 
 
 def certificates(directory: Path) -> None:

@@ -68,8 +68,10 @@ impl<'a> Choice<'a> {
             }
         };
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
-        let candidates = columns.iter().filter(|_| whose == Whose::ManyClients).filter(is_candidate);
-        let candidates: Vec<&SurveyColumn> = candidates.collect();
+        let candidates: Vec<&SurveyColumn> = match whose {
+            Whose::ManyClients => columns.iter().filter(is_candidate).collect(),
+            Whose::OneSite => Vec::new(),
+        };
         // Two columns are the target and its feature; a third one may be the clients.
         let client = client(&candidates, survey.rows).filter(|_| columns.len() > 2);
         let taken = |column: &&SurveyColumn| {
@@ -77,7 +79,7 @@ impl<'a> Choice<'a> {
         };
         let features = columns.iter().filter(|column| !taken(column));
         let use_of = |column: &SurveyColumn| match whose == Whose::OneSite && names_its_place(column) {
-            true => Use::Nothing("it names the place of a row by its name, and the site itself is one".into()),
+            true => Use::Nothing("by its name it says which place a row is from, and a site is one place".into()),
             false => Use::of(column, survey),
         };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
