@@ -64,6 +64,11 @@ _OF_SITES = """
 # The rows are those of the nodes' own site.toml.
 [tool.flwr.app.config.data]
 kind = "sites"
+
+# Where sites hold out validation rows (`validation_fraction` in site.toml), a run can end after so many rounds without
+# a better one; its results are those of the best round.
+# [tool.flwr.app.config.stop]
+# patience = 10
 """
 
 _OF_SIMULATION = """
@@ -114,6 +119,8 @@ flower-superlink --insecure --host 127.0.0.1 --port 8000 --disable-runtime-depen
 Each site, with its own partition-id from 0 to {last}, its own file, and a port of its own on a shared machine:
 
 ```sh
+fedstein site init cases.csv --index 0 --name north      # writes site.toml; --index is the partition-id
+fedstein site check site.toml                            # what this site would tell
 python -m fedstein.flower check site.toml --superlink 127.0.0.1:8000
 flower-supernode --insecure --superlink 127.0.0.1:8000 --port 9094 \\
   --node-config 'partition-id=0 site="/path/of/site.toml"'
