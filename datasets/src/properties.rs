@@ -22,6 +22,8 @@ pub enum TargetKind {
     Real,
     /// There is no target: a row is itself a likelihood, as in the toy densities.
     Likelihoods,
+    /// A class or a number, which the sites of a federation tell at its beginning.
+    AtSites,
 }
 
 impl DataProperties {
@@ -37,6 +39,11 @@ impl DataProperties {
     /// Whether the target is a number.
     pub fn is_regression(&self) -> bool {
         self.target == TargetKind::Real
+    }
+
+    /// Whether the target is a class.
+    pub fn is_classification(&self) -> bool {
+        matches!(self.target, TargetKind::Classes(_))
     }
 
     /// Whether the rows are likelihoods without targets: a toy density.

@@ -117,8 +117,11 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
         },
     ];
     match &told.target {
-        TargetDescription::Classes { names, counts } => {
+        TargetDescription::Classes { names, counts, untrained } => {
             lines.push(format!("names of the {} classes: {}", names.len(), joined(names)));
+            if !untrained.is_empty() {
+                lines.push(format!("which of them no training row has: {}", joined(untrained)));
+            }
             if let Some(counts) = counts {
                 let each = names.iter().zip(counts).map(|(name, count)| format!("{} {count}", quoted(name)));
                 lines.push(format!("number of training rows of each class: {}", each.collect::<Vec<_>>().join(", ")));

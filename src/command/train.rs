@@ -54,7 +54,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         // A personalised method is for the clients' own predictors.
         let own_first = own.is_some() && experiment.config.algorithm.capabilities().personal;
         let whose = if own_first { "the server's particles, " } else { "" };
-        let global = headline::table(&evaluation, &format!("{whose}test rows: {}", evaluation.rows));
+        let which = experiment.config.evaluation.rows.word();
+        let global = headline::table(&evaluation, &format!("{whose}{which} rows: {}", evaluation.rows));
         let own = own.unwrap_or_default();
         let (first, second) = if own_first { (own, global) } else { (global, own) };
         write!(stdout, "{first}{second}")?;

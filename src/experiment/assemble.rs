@@ -235,7 +235,7 @@ pub(super) fn with_evaluated_rows(
         ));
     }
     let mut notes = data.notes;
-    notes.push(format!("metrics are of {} validation rows, not of the test rows (evaluation.rows)", rows.len()));
+    notes.extend(EvaluationRows::Validation.note(rows.len()));
     Ok(TrainTest { test: data.train.select(&rows), notes, ..data })
 }
 

@@ -289,7 +289,11 @@ impl<B: Backend> SiteClient<B> {
         match disk.asked_once(file, &question).map_err(in_words)? {
             true => Ok(()),
             false => {
-                Err("the server has asked this before in this run, with other numbers; a site answers once".into())
+                Err(
+                    "the server has asked this before in this run, with other numbers; a site answers once. Have the rows or \
+                     the file of a site changed since the run began? Then begin it anew"
+                        .into(),
+                )
             }
         }
     }
@@ -390,9 +394,10 @@ impl<B: Backend> Part<B> {
     fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
         let own = is_own.then(|| self.half.predictor(request)).transpose()?;
         let ClientEvaluator { model, session, test, scale, .. } = &self.evaluator;
-        // A site without test rows has nothing to report on.
-        let Some(outputs) = self.evaluator.predicted(request, own)? else { return Ok(()) };
-        let predicted = Predicted::of(&test.targets, (outputs.components, outputs.width), &outputs.values, *scale)?;
+        // A site without such rows has nothing to report on, and still a model.
+        let outputs = self.evaluator.predicted(request, own)?;
+        let predicted = outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale));
+        let predicted = predicted.transpose()?;
         let published = request.message.arrays.get(PARTICLES);
         let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;
         let results = SiteResults {

@@ -236,6 +236,14 @@ impl Card<'_> {
         let verdict = &self.report["verdict"];
         let word = |key: &str| verdict[key].as_str().unwrap_or_default();
         let _ = writeln!(text, "## Calibration\n\n**{}.** {}\n", plain(word("headline")), plain(word("text")));
+        let of_calibration_rows = self.run.recalibrated(None).map(|kept| kept.notes(false)).unwrap_or_default();
+        if !of_calibration_rows.is_empty() {
+            let _ = writeln!(
+                text,
+                "On new rows `fedstein predict` does more: {}.\n",
+                plain(&of_calibration_rows.join("; "))
+            );
+        }
     }
 
     fn limits(&self, text: &mut String, place: Place) {

@@ -47,7 +47,7 @@ impl Finished {
             (None, Some(level)) => {
                 return Err(RunError::Config(format!(
                     "level {level}: the run {} has no prediction sets; train with rows held out for them, \
-                     `partition.calibration = 0.2`",
+                     `partition.calibration = 0.2`, or in a federation `data.calibration_fraction = 0.2` of its sites",
                     self.path.display()
                 )));
             }

@@ -51,6 +51,7 @@ pub fn serve<B: Backend>(
     let sites = Sites::described(&link, config)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
+    sites.note_on_rows(config).iter().for_each(|note| observer.note(note));
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();
     let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
     let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));

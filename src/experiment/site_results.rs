@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use toml::Table;
+use toml::{Table, Value};
 
 use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
@@ -44,8 +44,8 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub published: Option<Particles<B>>,
     /// Whether the predictions are of the client's own predictor; else they are of the published particles.
     pub is_own: bool,
-    /// The predictions of the site's test rows.
-    pub predicted: Predicted,
+    /// The predictions of the site's test rows; `None` where it has none.
+    pub predicted: Option<Predicted>,
     /// The lines of these rows in the site's file.
     pub test_lines: Option<&'a [u64]>,
 }
@@ -72,10 +72,12 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
         return Ok(());
     }
     site.card.calibration = Some(kept.clone());
-    let (labelled, bins) = (site.labelled_test_rows()?, site.config()?.evaluation.bins);
+    let bins = site.config()?.evaluation.bins;
     let classes = site.card.classes.as_deref().unwrap_or_default();
-    let results = site.recalibrated(None)?.on_rows(results, (&labelled, bins), classes, None)?;
-    site.summary.calibration = Some(results);
+    site.summary.calibration = Some(match dir.join(run_dir::PREDICTIONS).exists() {
+        true => site.recalibrated(None)?.on_rows(results, (&site.labelled_test_rows()?, bins), classes, None)?,
+        false => results.clone(),
+    });
     write_bytes(&dir.join(run_dir::MODEL), &to_json(&site.card)?)?;
     write_bytes(&dir.join(run_dir::SUMMARY), &to_json(&site.summary)?)?;
     run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
@@ -90,7 +92,10 @@ impl<B: Backend> SiteResults<'_, B> {
         let Self { site, config, card, roster, model, session, predicted, .. } = self;
         std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
         let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
-        write(run_dir::CONFIG, self.config_of_site()?.as_bytes())?;
+        let evaluation = predicted.as_ref().map(|predicted| predicted.evaluate(config.evaluation.bins));
+        let evaluation = evaluation.transpose()?.unwrap_or_default();
+        let (rows, which) = (evaluation.rows, config.evaluation.rows);
+        write(run_dir::CONFIG, self.config_of_site(rows)?.as_bytes())?;
         write(run_dir::MODEL, &to_json(card)?)?;
         if let Some(published) = &self.published {
             write(run_dir::PARTICLES, &to_safetensors(published)?)?;
@@ -98,12 +103,14 @@ impl<B: Backend> SiteResults<'_, B> {
         if let Some(basis) = self.basis {
             write(run_dir::ROTATION, &rotation::to_safetensors(basis)?)?;
         }
-        let uncertainty = write_predicted(dir, predicted)?;
-        if let Some(lines) = self.test_lines {
+        let uncertainty = match predicted {
+            Some(predicted) => write_predicted(dir, predicted)?,
+            None => None,
+        };
+        if let Some(lines) = self.test_lines.filter(|_| predicted.is_some()) {
             write(run_dir::TEST_LINES, lines_csv(lines).as_bytes())?;
         }
-        let evaluation = predicted.evaluate(config.evaluation.bins)?;
-        let about = format!("{} training and {} test rows of `{}`", roster[site.index], evaluation.rows, site.name);
+        let about = format!("{} training and {rows} {} rows of `{}`", roster[site.index], which.word(), site.name);
         let clients = format!("client {} of {}", site.index, roster.len());
         let model = (config.model.kind().name, *model);
         let mut facts = facts(config, config.algorithm.particles(), (about, clients), model, session);
@@ -116,7 +123,7 @@ impl<B: Backend> SiteResults<'_, B> {
             evaluation,
             uncertainty,
             personal: None,
-            notes: Vec::new(),
+            notes: which.note(rows).into_iter().collect(),
             facts,
             rounds: Vec::new(),
             partition: None,
@@ -129,8 +136,8 @@ impl<B: Backend> SiteResults<'_, B> {
         run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
     }
 
-    /// The configuration with the site's own rows, as TOML.
-    fn config_of_site(&self) -> Result<String, RunError> {
+    /// The configuration with the site's own rows, of which so many are predicted, as TOML.
+    fn config_of_site(&self, rows: usize) -> Result<String, RunError> {
         let wrong = |error: toml::ser::Error| RunError::Output(error.to_string());
         let mut data = Table::try_from(DataConfig::Csv(self.site.data.table())).map_err(wrong)?;
         if self.basis.is_some() {
@@ -138,8 +145,14 @@ impl<B: Backend> SiteResults<'_, B> {
         }
         let (name, backend) = (self.site.name.clone(), self.site.backend.clone());
         let mut config = Config { name, backend, data, rounds: self.round, ..self.config.clone() };
-        // A file of rows has no clients that hold some out.
-        config.evaluation.rows = EvaluationRows::Test;
+        match config.evaluation.rows {
+            EvaluationRows::Validation if rows > 0 => {
+                // The share that these rows are of those that are not for the test.
+                let share = rows as f64 / (rows + self.roster[self.site.index]) as f64;
+                config.partition.insert("validation".to_owned(), Value::Float(share));
+            }
+            _ => config.evaluation.rows = EvaluationRows::Test,
+        }
         Ok(Table::try_from(config).map_err(wrong)?.to_string())
     }
 }

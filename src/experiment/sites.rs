@@ -12,7 +12,7 @@ use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
 use crate::datasets::format::csv::places;
-use crate::datasets::{DataConfig, DataError, Dataset, ModelCard, Rotation, SecondMoment, make_second};
+use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;
 use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, MOMENT, Opened, Peer};
@@ -129,6 +129,10 @@ impl Sites {
     /// # Errors
     /// The configuration needs something that a site does not tell, or the server's rows do not fit.
     pub fn check(&self, config: &Config, test: Option<&PublicRows>) -> Result<(), RunError> {
+        config.check_target(match &self.agreement.classes {
+            Some(classes) => DataProperties::classes(classes.len()),
+            None => DataProperties::REGRESSION,
+        })?;
         let needed = rotation::sources(config, self.told.len())?.unwrap_or(0);
         if let Some(site) = self.told[..needed].iter().find(|site| !site.products) {
             return Err(RunError::Config(format!(
@@ -251,6 +255,11 @@ impl Sites {
         (self.names().as_slice().to_vec(), rows.clone())
     }
 
+    /// That validation rows are scored in the place of the test rows, where they are.
+    pub fn note_on_rows(&self, config: &Config) -> Option<String> {
+        config.evaluation.rows.note(self.agreement.validation_rows.iter().sum())
+    }
+
     /// What is asked about the calibration rows after the last round; `None` where no site has any.
     ///
     /// # Errors
@@ -312,7 +321,7 @@ impl Sites {
             },
             clients: format!("{} ({})", rows.len(), config.data_kind()),
             test_lines: test.and_then(|test| test.rows.lines.clone()),
-            notes: self.agreement.notes.clone(),
+            notes: self.agreement.notes.iter().cloned().chain(self.note_on_rows(config)).collect(),
             card,
         }
     }
@@ -353,7 +362,7 @@ impl Sites {
 
     /// The number of training rows of each agreed class at a site that tells them.
     fn counts_of(&self, site: &Description) -> Option<Vec<usize>> {
-        let TargetDescription::Classes { names, counts: Some(counts) } = &site.target else { return None };
+        let TargetDescription::Classes { names, counts: Some(counts), .. } = &site.target else { return None };
         let classes = self.agreement.classes.as_ref()?;
         let mut agreed = vec![0; classes.len()];
         for (place, count) in places(names, classes).ok()?.into_iter().zip(counts) {

@@ -214,6 +214,20 @@ fn these(sites: &[&Description], indices: &[usize]) -> String {
     listed(indices.iter().map(|index| sites[*index].called()))
 }
 
+/// Checks that each class has training rows at a site.
+fn check_trained(sites: &[&Description], names: &[String]) -> Result<(), Disagreement> {
+    let mut trained = HashSet::new();
+    let mut without = Vec::new();
+    for site in sites {
+        let TargetDescription::Classes { names, untrained, .. } = &site.target else { continue };
+        trained.extend(names.iter().filter(|name| !untrained.contains(name)));
+        without.extend(untrained.iter().map(|name| (name, site)));
+    }
+    let Some(class) = names.iter().find(|name| !trained.contains(name)) else { return Ok(()) };
+    let holders = without.iter().filter(|(name, _)| *name == class).map(|(_, site)| site.called());
+    Err(Disagreement::Untrained { class: quoted(class), sites: listed(holders.collect::<Vec<_>>().into_iter()) })
+}
+
 /// The union of the sites' classes, in the order of the data reader; `None` for a regression. A class that a site lacks
 /// is noted.
 fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec<String>>, Disagreement> {
@@ -227,6 +241,7 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
     if let [class] = &names[..] {
         return Err(Disagreement::OneClass { class: quoted(class) });
     }
+    check_trained(sites, &names)?;
     let held: Vec<HashSet<usize>> = held.iter().map(|ids| ids.iter().map(|id| place[*id]).collect()).collect();
     for (class, name) in names.iter().enumerate() {
         let without: Vec<usize> = (0..sites.len()).filter(|site| !held[*site].contains(&class)).collect();

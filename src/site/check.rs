@@ -52,9 +52,12 @@ impl Description {
     }
 
     fn check_target(&self) -> Result<(), String> {
-        let TargetDescription::Classes { names, counts } = &self.target else { return Ok(()) };
+        let TargetDescription::Classes { names, counts, untrained } = &self.target else { return Ok(()) };
         within("number of classes", names.len(), 1, MOST_NAMES)?;
         short("target.names", names)?;
+        if untrained.len() >= names.len() || untrained.iter().any(|name| !names.contains(name)) {
+            return Err("`target.untrained` are no classes of the site, or all of them".into());
+        }
         let Some(counts) = counts else { return Ok(()) };
         length("target.counts", counts.len(), names.len(), "classes")?;
         let rows = counts.iter().try_fold(0usize, |rows, count| rows.checked_add(*count));

@@ -83,7 +83,7 @@ pub struct Tell {
 }
 
 /// The largest index of a client.
-pub(super) const MOST_INDEX: usize = 999_999;
+pub const MOST_INDEX: usize = 999_999;
 
 /// The keys of `[limits]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -188,6 +188,16 @@ impl SiteConfig {
         let table = schema().resolve(source, &Overrides::default())?.table;
         let mut site: Self =
             table.try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))?;
+        let SiteData { validation_path, validation_fraction, calibration_path, calibration_fraction, .. } = &site.data;
+        let shares = [(validation_path, validation_fraction), (calibration_path, calibration_fraction)];
+        let share: f64 = shares.iter().filter(|(path, _)| path.is_empty()).map(|(_, share)| **share).sum();
+        if share >= 1.0 {
+            return Err(ConfigError::Conflict(format!(
+                "{}: `data.validation_fraction` and `data.calibration_fraction` are {share} together, which leaves no training \
+                 rows; they must be less than 1",
+                path.display()
+            )));
+        }
         let directory = path.parent().unwrap_or(Path::new(""));
         site.state = directory.join(&site.state);
         site.data.path = directory.join(&site.data.path);

@@ -180,6 +180,9 @@ pub enum TargetDescription {
         names: Vec<String>,
         /// The number of training rows of each class `[C]`, where it may be told.
         counts: Option<Vec<usize>>,
+        /// The classes that rows of this site have, but no training row.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        untrained: Vec<String>,
     },
     /// Numbers with fractions in what is called a classification. None is told, for they may be measurements.
     Fractions,
@@ -236,8 +239,9 @@ fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
     if has_fractions(names) {
         return TargetDescription::Fractions;
     }
-    let counts = class_counts.then(|| targets.counts(0..targets.len()));
-    TargetDescription::Classes { names: names.clone(), counts }
+    let counts = targets.counts(0..targets.len());
+    let untrained = names.iter().zip(&counts).filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
+    TargetDescription::Classes { names: names.clone(), counts: class_counts.then_some(counts), untrained }
 }
 
 /// Whether a name of a class is a number with a fraction, and perhaps a measurement.
@@ -320,6 +324,16 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
             ));
         }
         _ => {}
+    }
+    if let TargetDescription::Classes { untrained, .. } = &told.target
+        && !untrained.is_empty()
+    {
+        let named: Vec<String> = untrained.iter().take(5).map(|name| format!("`{}`", quoted(name))).collect();
+        problems.push(format!(
+            "No training row has the class {}, which only rows have that are held out or for the test. Is it spelt alike in \
+             all files? No run can begin unless another site trains on it.",
+            named.join(", ")
+        ));
     }
     if told.features.is_none() {
         problems.push(
@@ -459,7 +473,7 @@ pub(super) mod tests {
         assert_eq!((told.index, told.rows, told.test_rows, told.width), (1, 3, 3, 2));
         assert_eq!(told.features.as_deref(), Some(&["ph".to_owned(), "flow".to_owned()][..]));
         let names = vec!["alder".into(), "oak".into()];
-        assert_eq!(told.target, TargetDescription::Classes { names, counts: Some(vec![1, 2]) });
+        assert_eq!(told.target, TargetDescription::Classes { names, counts: Some(vec![1, 2]), untrained: Vec::new() });
         let sums = told.sums.as_ref().unwrap();
         let columns: Vec<_> = sums.features.iter().map(|column| (column.sum.value(), column.constant)).collect();
         assert_eq!(columns, [(-0.25, None), (21., Some(7.))]);

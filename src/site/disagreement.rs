@@ -150,6 +150,17 @@ pub enum Disagreement {
     /// All cells of all columns are missing.
     #[error("all cells of all feature columns are missing at all clients")]
     NoFeature,
+    /// A class that no site trains on.
+    #[error(
+        "no site has training rows of the class `{class}`, which only rows of {sites} have that are held out or for the \
+         test; is it spelt as in the training rows?"
+    )]
+    Untrained {
+        /// The class.
+        class: String,
+        /// The sites with rows of it.
+        sites: String,
+    },
     /// All rows of all clients are of one class.
     #[error("all clients hold one class only, `{class}`: there is nothing to learn")]
     OneClass {

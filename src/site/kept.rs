@@ -76,10 +76,17 @@ pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
         false => Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
     };
     let train = sha256("data.path", &data.path)?;
-    let held_out = data.held_out_files().map(|(key, path)| sha256(key, Path::new(path)));
-    let held_out = held_out.collect::<Result<Vec<_>, _>>()?.join(" ");
+    let mut held_out = String::new();
+    for (key, path) in data.held_out_files() {
+        let own = sha256(key, Path::new(path))?;
+        if own == train {
+            let problem = "has the content of the file of the training rows: nothing would be held out; name another, or leave it empty";
+            return Err(DataError::Config { key: key.into(), value: path.into(), problem: problem.into() });
+        }
+        held_out += &format!(" {own}");
+    }
     let (index, few, version) = (site.index, site.tell.few(), env!("CARGO_PKG_VERSION"));
-    let text = format!("{train} {held_out} {index} {data:?} {few} {version}");
+    let text = format!("{train}{held_out} {index} {data:?} {few} {version}");
     Ok(Key { sha256: train, text })
 }
 

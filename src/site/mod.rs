@@ -34,7 +34,7 @@ mod pooled;
 mod pooled_tables;
 
 pub use agree::{Agreement, Means, agree};
-pub use config::{SiteConfig, SiteData, SiteLimits, Tell, schema};
+pub use config::{MOST_INDEX, SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, print, problems};
 pub use disagreement::Disagreement;
 pub use disk::{Disk, DiskError, MEANS, PRODUCTS, RESIDUALS};

@@ -323,6 +323,24 @@ fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_cha
     // A quarter of 40, 100 and 160 rows; 30 test rows of each site.
     assert_eq!((rows("validation"), rows("test")), (10 + 25 + 40, 3 * 30));
     assert!(place.text("runs/test/partition.txt").ends_with("2 ward-2 120 40 30\n"));
+    // Both the server and the sites say which rows these are.
+    let words = "metrics are of 75 validation rows, not of the test rows";
+    assert!(place.json("runs/validation/summary.json")["notes"].to_string().contains(words));
+    let results = runs_at(&place, "2").into_iter().map(|run| format!("2/state/{run}/results"));
+    let cards = results.map(|results| place.text(&format!("{results}/report/MODEL_CARD.md"))).collect::<Vec<_>>();
+    let of = |words: &str| cards.iter().filter(|card| card.contains(words)).count();
+    assert_eq!([of("On 30 test rows, which"), of("On 40 validation rows, held out")], [1, 1], "{cards:?}");
+    assert_eq!(of("120 training and 40 validation rows of"), 1, "{cards:?}");
+    // A site without rows of this kind has no report, but a model all the same.
+    place.write("0/site.toml", place.text("0/site.toml").replace("validation_fraction = 0.25\n", ""));
+    place.write("new.csv", self::rows(0, 4, 0.3));
+    place.works(&line("--set evaluation.rows=validation --out runs/others"));
+    let results = runs_at(&place, "0").into_iter().map(|run| format!("0/state/{run}/results"));
+    let bare: Vec<String> = results.filter(|results| !place.names(results).contains(&"report".to_owned())).collect();
+    assert_eq!(bare.len(), 1, "{bare:?}");
+    let [of_site, of_server] =
+        [&bare[0][..], "runs/others"].map(|run| place.works(&format!("predict {run} --input new.csv")).stdout);
+    assert_eq!(of_site, of_server);
     place.refuses(
         &line("--set evaluation.rows=validation --set data.test_path=0/test.csv --set data.target=outcome"),
         &["scores rows of the sites", "data.test_path"],

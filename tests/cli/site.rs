@@ -321,15 +321,27 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
         "  - number of training rows: 12\n",
         "  - number of validation rows: 3, of calibration rows: 2, of test rows: 2\n",
         "  - names of the 3 classes: alder, oak, yew\n",
+        "  - which of them no training row has: yew\n",
+        "No training row has the class `yew`",
         "Column `ph`: 4723.5\n",
         "  - path and name of the file data.validation_path: sites/v.csv\n",
         "  - path and name of the file data.calibration_path: sites/c.csv\n",
     ] {
         assert!(printed.contains(line), "no {line:?} in\n{printed}");
     }
+    // Another site may train on such a class; where none does, it is probably a misspelling.
+    sites.site("south", 1, &table("ph,flow,tree", 20, 12, TREES), "");
+    let words = ["no site has training rows of the class `yew`", "site `north`", "spelt"];
+    sites.refuses("sites/north.toml sites/south.toml", &words);
+    sites.site("south", 1, &table("ph,flow,tree", 20, 12, &["alder", "oak", "yew"]), "");
+    sites.prints("sites/north.toml sites/south.toml");
     let with = |files: &str| sites.site("north", 0, &training, files);
+    sites.0.write("sites/copy.csv", &training);
+    with("validation_path = \"copy.csv\"").refuses("sites/north.toml", &["data.validation_path", "has the content of"]);
+    let shares = with("validation_fraction = 0.6\ncalibration_fraction = 0.5");
+    shares.refuses("sites/north.toml", &["data.validation_fraction", "1.1 together"]);
     with("validation_path = \"none.csv\"").refuses("sites/north.toml", &["none.csv", "data.validation_path"]);
-    let same = ["data.validation_path", "is the file of the training rows", "data.validation_fraction splits"];
+    let same = ["data.validation_path", "the file of the training rows", "nothing would be held out"];
     with("validation_path = \"./north-rows.csv\"").refuses("sites/north.toml", &same);
     let twice = ["data.calibration_path", "is the file of data.test_path too"];
     with("calibration_path = \"north-test.csv\"").refuses("sites/north.toml", &twice);

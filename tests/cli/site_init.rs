@@ -66,14 +66,15 @@ fn a_table_with_texts_dates_ids_and_missing_cells_takes_part_once_its_texts_may_
 #[test]
 fn the_column_of_a_place_is_left_out_and_few_rows_hold_none_out() {
     let place = Place::new();
-    let rows: String = (0..60).map(|i| format!("Ulm {},{},{}\n", i % 3, i * 7 % 31, ["no", "yes"][i % 2])).collect();
-    place.write("cases.csv", format!("hospital,age,died\n{rows}"));
+    let row = |i: usize| format!("Ulm,{},{},{}\n", ["west", "east"][i % 2], i * 7 % 31, ["no", "yes"][i % 2]);
+    place.write("cases.csv", format!("hospital,ward,age,died\n{}", (0..60).map(row).collect::<String>()));
     let printed = place.works("site init cases.csv --index 4 --target died").stdout;
     assert!(printed.contains("left out: `hospital`; the file says why\n"), "{printed}");
     let written = file(&place, "site.toml");
     assert_eq!((written["name"].as_str(), written["index"].as_integer()), (Some("site-4"), Some(4)));
     assert_eq!(written["data"]["ignore"][0].as_str(), Some("hospital"));
-    assert!(written["data"].get("validation_fraction").is_none() && written["tell"].get("categories").is_none());
+    assert_eq!(written["data"]["categorical"][0].as_str(), Some("ward"), "a place within the site");
+    assert!(written["data"].get("validation_fraction").is_none());
     place.works("site check site.toml");
     // A table elsewhere is named by its whole path.
     place.write("data/pets.csv", pets(120)).write("sites/other.txt", "");
@@ -84,12 +85,29 @@ fn the_column_of_a_place_is_left_out_and_few_rows_hold_none_out() {
 }
 
 #[test]
+fn a_site_where_nobody_has_the_outcome_still_predicts_it_and_many_texts_are_asked_about() {
+    let place = Place::new();
+    let row = |i: usize| format!("Name {},{},{},no\n", i % 60, ["f", "m"][i % 2], i * 7 % 31);
+    place.write("cases.csv", format!("called,sex,age,readmitted\n{}", (0..240).map(row).collect::<String>()));
+    let printed = place.works("site init cases.csv --index 1").stdout;
+    assert!(printed.contains("classification of `readmitted` (1 class) from 3 columns"), "{printed}");
+    let written = place.text("site.toml");
+    assert!(written.contains("`readmitted` has 1 value: no (240 rows).\n"), "{written}");
+    let asked = "More than 50 texts would be told of `called`: are they names, or free text?";
+    assert!(written.replace("\n# ", " ").contains(asked), "{written}");
+}
+
+#[test]
 fn what_the_file_cannot_have_is_refused_and_nothing_is_replaced() {
     let place = Place::new();
     place.write("pets.csv", pets(40));
     place.refuses("site init pets.csv", &["--index"]);
-    place.refuses("site init pets.csv --index 0 --name a/b", &["`name`", "a/b"]);
-    place.refuses("site init pets.csv --index 1000000", &["`index`", "999999"]);
+    place.refuses("site init pets.csv --index 0 --name a/b", &["--name `a/b`", "it must be"]);
+    place.refuses("site init pets.csv --index 1000000", &["--index 1000000", "999999"]);
+    for command in ["site init pets.csv --index 0 --out pets.csv --force", "init pets.csv --out ./pets.csv --force"] {
+        place.refuses(command, &["is the table; name another file"]);
+    }
+    assert_eq!(place.text("pets.csv"), pets(40));
     place.refuses("site init none.csv --index 0", &["none.csv"]);
     place.refuses("site init pets.csv --index 0 --target size", &["no column `size` for --target"]);
     place.refuses("site init pets.csv --index 0 --out none/site.toml", &["there is no directory `none`"]);

@@ -1,7 +1,7 @@
 //! `[stop]` and a plateau of `[lr_schedule]` by validation rows that the sites of a federation hold: the end and the results
 //! are those of a run in one process.
 
-use super::place::{Place, numbers};
+use super::place::{Place, numbers, prices};
 
 /// Clients with three labels each, so that a round may well be worse than the one before.
 const KEYS: &str = "--set algorithm.kind=dsvgd --set algorithm.particles=4 --set algorithm.local_steps=20 \
@@ -135,6 +135,33 @@ fn sites_keep_their_results_also_where_the_server_has_the_test_rows() {
     }
     let rounds = column(&place, "stopped", "validation_nll").len();
     assert!((1..=rounds).contains(&best_round(&place, "stopped")));
+}
+
+#[test]
+fn the_metric_must_be_one_of_the_target_that_the_sites_hold() {
+    let place = Place::new();
+    place.write("prices.csv", prices(120));
+    let keys = "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression \
+                --set partition.kind=iid --set partition.clients=2 --set partition.validation=0.2 --set rounds=4 \
+                --set algorithm.particles=3 --set algorithm.local_steps=5 --set data.rotate=none";
+    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    // The server's config need not say what the sites predict.
+    let run = place.text("rehearsal/run.toml");
+    assert!(run.contains("task = \"regression\"\n"));
+    place.write("rehearsal/run.toml", run.replace("task = \"regression\"\n", ""));
+    place.works(&format!("{command} --quiet --set stop.patience=2 --set stop.metric=rmse --out rmse"));
+    assert_eq!(column(&place, "rmse", "validation_rmse").len(), place.table("rmse/rounds.csv").len() - 1);
+    for keys in ["--set stop.patience=2", "--set lr_schedule.kind=plateau"] {
+        place.refuses(
+            &format!("{command} --quiet {keys} --set stop.metric=accuracy --out refused"),
+            &["`stop.metric` = \"accuracy\" is one of a classification, but the data are a regression"],
+        );
+    }
+    place.refuses(
+        &format!("{command} --quiet --set model.kind=blr --out refused"),
+        &["model kind `blr` tells two classes apart"],
+    );
 }
 
 #[test]

@@ -113,11 +113,7 @@ impl Source for Sites {
     };
 
     fn properties(&self) -> DataProperties {
-        let target = match self.task {
-            Task::Classification => TargetKind::Classes(None),
-            Task::Regression => TargetKind::Real,
-        };
-        DataProperties { target, natural_clients: false, superclasses: false, groups: false }
+        DataProperties { target: TargetKind::AtSites, natural_clients: false, superclasses: false, groups: false }
     }
 
     fn auto_scale(&self) -> Normalise {

@@ -64,7 +64,12 @@ impl<'a> Choice<'a> {
             Some(key) => (find(columns, key)?, key.to_owned(), Vec::new()),
             None => {
                 let target = guess(survey).ok_or("no column has two values, so there is nothing to predict")?;
-                (target, key_of(target, columns.len()), constant_outcomes(columns, target))
+                let constant = constant_outcomes(columns, target);
+                // A site may have rows of one class alone.
+                match constant.first().filter(|_| whose == Whose::OneSite) {
+                    Some(target) => (*target, key_of(target, columns.len()), Vec::new()),
+                    None => (target, key_of(target, columns.len()), constant),
+                }
             }
         };
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
@@ -78,8 +83,10 @@ impl<'a> Choice<'a> {
             column.index == target.index || client.is_some_and(|client| client.index == column.index)
         };
         let features = columns.iter().filter(|column| !taken(column));
-        let use_of = |column: &SurveyColumn| match whose == Whose::OneSite && names_its_place(column) {
-            true => Use::Nothing("by its name it says which place a row is from, and a site is one place".into()),
+        let use_of = |column: &SurveyColumn| match whose == Whose::OneSite && names_the_site(column) {
+            true => {
+                Use::Nothing("its only value names the place, by the column's name, and a site is one place".into())
+            }
             false => Use::of(column, survey),
         };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
@@ -156,7 +163,8 @@ impl<'a> Choice<'a> {
         let (rows, features) = (self.rows, self.uses.iter().filter(|(_, of)| of.is_feature()).count());
         let what = match (self.task, self.target.distinct()) {
             (Task::Classification, Some(classes)) => {
-                format!("classification of {} ({classes} classes)", shown(self.target))
+                let plural = if classes == 1 { "class" } else { "classes" };
+                format!("classification of {} ({classes} {plural})", shown(self.target))
             }
             (Task::Classification, None) => format!("classification of {}", shown(self.target)),
             (Task::Regression, _) => format!("regression of {}", shown(self.target)),
@@ -266,9 +274,10 @@ fn client<'a>(candidates: &[&'a SurveyColumn], rows: usize) -> Option<&'a Survey
     named().find(|column| !names::is_person(column)).or_else(|| named().find(are_clients))
 }
 
-/// Whether cells are names of places, as the column's name says.
-fn names_its_place(column: &SurveyColumn) -> bool {
-    names::is_client(column) && !names::is_person(column) && !is_measured(column)
+/// Whether all cells are one name of a place, as the column's name says.
+fn names_the_site(column: &SurveyColumn) -> bool {
+    let is_place = names::is_client(column) && !names::is_person(column) && !is_measured(column);
+    is_place && column.distinct() == Some(1)
 }
 
 fn task_of(target: &SurveyColumn) -> Task {

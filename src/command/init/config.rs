@@ -171,7 +171,8 @@ pub fn listed<'a>(values: impl ExactSizeIterator<Item = (&'a String, &'a usize)>
         .map(|(value, rows)| format!("{} ({rows} row{})", one_line(value), if *rows == 1 { "" } else { "s" }))
         .collect();
     let more = if count > LISTED { ", …" } else { "" };
-    format!("{count} values: {}{more}", first.join(", "))
+    let plural = if count == 1 { "value" } else { "values" };
+    format!("{count} {plural}: {}{more}", first.join(", "))
 }
 
 fn others(what: &str, columns: &[&SurveyColumn]) -> String {

@@ -12,12 +12,14 @@ mod uses;
 
 use std::path::Path;
 
+use fedstein_schema::Accepts;
+
 use super::output;
 use crate::cli::{CliError, Init, SiteInit, print_text};
 use crate::datasets::{SurveyColumn, survey};
 use crate::error::RunError;
-use crate::experiment::schema::{Overrides, Source};
 use crate::shell;
+use crate::site::MOST_INDEX;
 use choice::{Choice, Whose};
 
 /// Runs the command.
@@ -27,7 +29,7 @@ use choice::{Choice, Whose};
 pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
-    output::check(out, *force)?;
+    check_out(out, table, *force)?;
     let found = survey(table, target.as_deref()).map_err(RunError::from)?;
     let choice =
         Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
@@ -47,17 +49,35 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
 /// The table cannot be read or has no column to predict, or the site's file cannot be written.
 pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
     let SiteInit { table, index, target, out, force, .. } = typed;
-    output::check(out, *force)?;
+    check_out(out, table, *force)?;
+    check_site(&typed.name(), *index)?;
     let found = survey(table, target.as_deref()).map_err(RunError::from)?;
     let choice = Choice::of(&found, target.as_deref(), Whose::OneSite).map_err(|problem| refused(table, &problem))?;
     let path = site::path_of(table, out).map_err(|error| refused(table, &error.to_string()))?;
     let text = site::of_site((in_utf8(&path)?, &typed.name(), *index), &found, &choice)?;
-    // A name or an index that the file cannot have.
-    crate::site::schema().resolve(Source { name: &out.display().to_string(), text: &text }, &Overrides::default())?;
     output::write(out, &text, *force)?;
     match out == Path::new("-") {
         true => Ok(()),
         false => print_text(&said(out, &choice, &["site", "check"])),
+    }
+}
+
+/// Checks that a file can be written, which is not the table itself.
+fn check_out(out: &Path, table: &Path, force: bool) -> Result<(), CliError> {
+    let found = |path: &Path| path.canonicalize().ok();
+    if found(out).is_some_and(|out| Some(out) == found(table)) {
+        return Err(CliError::Usage(format!("--out `{}` is the table; name another file", out.display())));
+    }
+    output::check(out, force)
+}
+
+/// Checks that a site's file can have this name and index.
+fn check_site(name: &str, index: usize) -> Result<(), CliError> {
+    let value = toml::Value::String(name.to_owned());
+    Accepts::Name.check(&value).map_err(|valid| CliError::Usage(format!("--name `{name}`: it must be {valid}")))?;
+    match index <= MOST_INDEX {
+        true => Ok(()),
+        false => Err(CliError::Usage(format!("--index {index}: it must be a whole number from 0 to {MOST_INDEX}"))),
     }
 }
 

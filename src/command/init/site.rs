@@ -14,6 +14,9 @@ use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn};
 use crate::site::schema;
 
+/// The number of texts of a column that nobody takes for names of persons.
+const FEW_TEXTS: usize = 50;
+
 /// The fewest rows of which sums are told, as by default.
 const MIN_ROWS: i64 = 10;
 
@@ -56,11 +59,19 @@ fn lines((path, name, index): (&str, &str, usize), survey: &Survey, choice: &Cho
 
 /// What the texts of columns of categories are needed for.
 fn about_texts(columns: &[&SurveyColumn]) -> String {
-    let names: Vec<String> = columns.iter().map(|column| shown(column)).collect();
+    let names = |columns: &[&SurveyColumn]| columns.iter().map(|column| shown(column)).collect::<Vec<_>>().join(", ");
+    let many: Vec<&SurveyColumn> =
+        columns.iter().copied().filter(|column| column.distinct().is_none_or(|count| count > FEW_TEXTS)).collect();
+    let doubt = match many.is_empty() {
+        true => String::new(),
+        false => {
+            format!(" More than {FEW_TEXTS} texts would be told of {}: are they names, or free text?", names(&many))
+        }
+    };
     format!(
         "It decides over {}: no run can begin until it is `true`, or until all sites leave these columns out \
-         (`data.ignore`).",
-        names.join(", ")
+         (`data.ignore`).{doubt}",
+        names(columns)
     )
 }
 

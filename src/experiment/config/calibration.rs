@@ -5,6 +5,7 @@ use fedstein_schema::Literal::{Bool as B, Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT_OR_ZERO, Interval, Key, Section, key};
 use serde::{Deserialize, Serialize};
 
+use crate::datasets::DataProperties;
 use crate::models::Task;
 use crate::report::conformal::Score;
 use crate::report::maps::MapKind;
@@ -106,13 +107,13 @@ impl CalibrationConfig {
     }
 
     /// Finds keys that do not fit the targets, or each other.
-    pub(super) fn conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
-        self.map_conflict(is_regression, has_rows).or_else(|| self.score_conflict(is_regression, has_rows))
+    pub(super) fn conflict(&self, data: DataProperties, has_rows: bool) -> Option<String> {
+        self.map_conflict(data, has_rows).or_else(|| self.score_conflict(data, has_rows))
     }
 
-    fn map_conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
+    fn map_conflict(&self, data: DataProperties, has_rows: bool) -> Option<String> {
         let key = format!("`calibration.map` = \"{}\"", self.map.kind()?.word());
-        let reason = match (is_regression, self.temperature, has_rows) {
+        let reason = match (data.is_regression(), self.temperature, has_rows) {
             (true, _, _) => "maps probabilities of classes, but data task `regression` has none; leave the key out",
             (_, false, _) => {
                 "is fitted in the place of a temperature, but `calibration.temperature` = false fits nothing; leave one of the \
@@ -126,7 +127,7 @@ impl CalibrationConfig {
         Some(format!("{key} {reason}"))
     }
 
-    fn score_conflict(&self, is_regression: bool, has_rows: bool) -> Option<String> {
+    fn score_conflict(&self, data: DataProperties, has_rows: bool) -> Option<String> {
         let (word, for_classes) = match self.conformal {
             Conformal::None | Conformal::Auto => return None,
             Conformal::Lac => ("lac", true),
@@ -135,13 +136,13 @@ impl CalibrationConfig {
             Conformal::Normalised => ("normalised", false),
             Conformal::Cqr => ("cqr", false),
         };
-        if for_classes && is_regression {
+        if for_classes && data.is_regression() {
             return Some(format!(
                 "`calibration.conformal` = \"{word}\" makes sets of classes, but data task `regression` has none; use \
                  \"normalised\", \"cqr\" or \"auto\""
             ));
         }
-        if !for_classes && !is_regression {
+        if !for_classes && data.is_classification() {
             return Some(format!(
                 "`calibration.conformal` = \"{word}\" makes intervals of numbers, but the target is a class; use \"lac\", \
                  \"aps\", \"raps\" or \"auto\""

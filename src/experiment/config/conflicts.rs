@@ -74,6 +74,26 @@ impl Config {
         }
     }
 
+    /// As [`Self::check`], for what depends on the target that the sites of a federation have told.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(in crate::experiment) fn check_target(&self, properties: DataProperties) -> Result<(), ConfigError> {
+        let (name, can) = (self.algorithm.name(), self.algorithm.capabilities());
+        let data = Data { properties, name: "what the sites hold".into(), is_own: false };
+        let conflicts = [
+            self.model_conflict(&data),
+            self.class_weights_conflict((name, can), &data)?,
+            self.prior_correction_conflict((name, can), &data),
+            self.stop_conflict(&data)?,
+            self.calibration_conflict(properties)?,
+        ];
+        match conflicts.into_iter().flatten().next() {
+            Some(conflict) => Err(ConfigError::Conflict(conflict)),
+            None => Ok(()),
+        }
+    }
+
     fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
         // The rows of a federation are held out by its sites.
         let none = self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_));
@@ -137,7 +157,8 @@ impl Config {
             )));
         }
         let task = |classes| if classes { "classification" } else { "regression" };
-        let other = metric.of_classes().filter(|classes| *classes == properties.is_regression());
+        let is_of = |classes| if classes { properties.is_regression() } else { properties.is_classification() };
+        let other = metric.of_classes().filter(|classes| is_of(*classes));
         Ok(other.map(|classes| {
             format!(
                 "`stop.metric` = \"{}\" is one of a {}, but the data are a {}; use \"nll\"",
@@ -150,7 +171,7 @@ impl Config {
 
     fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
         let has_rows = self.partition()?.calibration > 0.0 || matches!(self.data()?, DataConfig::Sites(_));
-        Ok(self.calibration.conflict(data.is_regression(), has_rows))
+        Ok(self.calibration.conflict(data, has_rows))
     }
 
     fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {

@@ -40,6 +40,22 @@ pub enum EvaluationRows {
     Validation,
 }
 
+impl EvaluationRows {
+    /// What messages call the rows.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Validation => "validation",
+        }
+    }
+
+    /// That so many rows are scored in the place of the test rows, where they are.
+    pub(in crate::experiment) fn note(self, rows: usize) -> Option<String> {
+        (self == Self::Validation)
+            .then(|| format!("metrics are of {rows} validation rows, not of the test rows (evaluation.rows)"))
+    }
+}
+
 /// The density estimate from which a toy's divergence is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
