@@ -218,7 +218,7 @@ def trained(out: Path) -> list[str]:
 def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_later(
     roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
 ) -> None:
-    keys_ = ("rounds=4", "algorithm.local_steps=8000", "federation.deadline=10.0")
+    keys_ = ("rounds=4", "algorithm.local_steps=8000", "federation.deadline=25.0")
     split = sites(2, *keys_)
     federation = roles()
     federation.superlink()
@@ -226,7 +226,7 @@ def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_lat
         federation.node(index, split / str(index) / "site.toml")
     out = tmp_path / "run"
     more = (
-        'set="algorithm.local_steps=8000 algorithm.particles=3 model.hidden=[8] federation.deadline=10.0"',
+        'set="algorithm.local_steps=8000 algorithm.particles=3 model.hidden=[8] federation.deadline=25.0"',
         "rounds=4",
     )
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))

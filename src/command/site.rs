@@ -120,7 +120,7 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
         TargetDescription::Classes { names, counts, untrained } => {
             lines.push(format!("names of the {} classes: {}", names.len(), joined(names)));
             if !untrained.is_empty() {
-                lines.push(format!("which of them no training row has: {}", joined(untrained)));
+                lines.push(format!("which of them are not in the file of the training rows: {}", joined(untrained)));
             }
             if let Some(counts) = counts {
                 let each = names.iter().zip(counts).map(|(name, count)| format!("{} {count}", quoted(name)));

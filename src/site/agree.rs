@@ -214,13 +214,14 @@ fn these(sites: &[&Description], indices: &[usize]) -> String {
     listed(indices.iter().map(|index| sites[*index].called()))
 }
 
-/// Checks that each class has training rows at a site.
+/// Checks that each class is in a site's file of training rows.
 fn check_trained(sites: &[&Description], names: &[String]) -> Result<(), Disagreement> {
     let mut trained = HashSet::new();
     let mut without = Vec::new();
     for site in sites {
         let TargetDescription::Classes { names, untrained, .. } = &site.target else { continue };
-        trained.extend(names.iter().filter(|name| !untrained.contains(name)));
+        let own: HashSet<&String> = untrained.iter().collect();
+        trained.extend(names.iter().filter(|name| !own.contains(name)));
         without.extend(untrained.iter().map(|name| (name, site)));
     }
     let Some(class) = names.iter().find(|name| !trained.contains(name)) else { return Ok(()) };

@@ -1,6 +1,8 @@
 //! The limits of what a site may tell. A server checks them before it uses a description, for it does not know who sent
 //! it; and a site before it sends one.
 
+use std::collections::HashSet;
+
 use fedstein_schema::Accepts;
 
 use super::config::MOST_INDEX;
@@ -55,7 +57,8 @@ impl Description {
         let TargetDescription::Classes { names, counts, untrained } = &self.target else { return Ok(()) };
         within("number of classes", names.len(), 1, MOST_NAMES)?;
         short("target.names", names)?;
-        if untrained.len() >= names.len() || untrained.iter().any(|name| !names.contains(name)) {
+        let known: HashSet<&String> = names.iter().collect();
+        if untrained.len() >= names.len() || untrained.iter().any(|name| !known.contains(name)) {
             return Err("`target.untrained` are no classes of the site, or all of them".into());
         }
         let Some(counts) = counts else { return Ok(()) };

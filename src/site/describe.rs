@@ -180,7 +180,7 @@ pub enum TargetDescription {
         names: Vec<String>,
         /// The number of training rows of each class `[C]`, where it may be told.
         counts: Option<Vec<usize>>,
-        /// The classes that rows of this site have, but no training row.
+        /// The classes that only files of held-out or test rows of this site have, and its file of training rows does not.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         untrained: Vec<String>,
     },
@@ -227,21 +227,31 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         width: train.width(),
         features: train.feature_names.clone(),
         columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
-        target: target(&train.targets, site.tell.class_counts),
+        target: target(site, rows),
         sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, site.tell.categories)),
         products: site.tell.products_of(unit_count(train)),
         print: print(run, sha256),
     }
 }
 
-fn target(targets: &Targets, class_counts: bool) -> TargetDescription {
+fn target(site: &SiteConfig, rows: &SiteRows) -> TargetDescription {
+    let targets = &rows.train.targets;
     let Targets::Classes { names, .. } = targets else { return TargetDescription::Real };
     if has_fractions(names) {
         return TargetDescription::Fractions;
     }
-    let counts = targets.counts(0..targets.len());
-    let untrained = names.iter().zip(&counts).filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
-    TargetDescription::Classes { names: names.clone(), counts: class_counts.then_some(counts), untrained }
+    // Rows without a file of their own were drawn from that of the training rows.
+    let SiteData { test_path, validation_path, calibration_path, .. } = &site.data;
+    let drawn = [(test_path, &rows.test), (validation_path, &rows.validation), (calibration_path, &rows.calibration)];
+    let drawn = drawn.into_iter().filter(|(path, _)| path.is_empty()).map(|(_, rows)| &rows.targets);
+    let mut of_file = vec![false; names.len()];
+    for targets in std::iter::once(targets).chain(drawn) {
+        let counts = targets.counts(0..targets.len());
+        of_file.iter_mut().zip(counts).for_each(|(has, count)| *has |= count > 0);
+    }
+    let untrained = names.iter().zip(of_file).filter(|(_, has)| !has).map(|(name, _)| name.clone()).collect();
+    let counts = site.tell.class_counts.then(|| targets.counts(0..targets.len()));
+    TargetDescription::Classes { names: names.clone(), counts, untrained }
 }
 
 /// Whether a name of a class is a number with a fraction, and perhaps a measurement.
@@ -330,8 +340,8 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
     {
         let named: Vec<String> = untrained.iter().take(5).map(|name| format!("`{}`", quoted(name))).collect();
         problems.push(format!(
-            "No training row has the class {}, which only rows have that are held out or for the test. Is it spelt alike in \
-             all files? No run can begin unless another site trains on it.",
+            "The file of the training rows does not have the class {}, which a file of held-out or test rows has. Is it spelt \
+             alike in all files? No run can begin unless another site trains on it.",
             named.join(", ")
         ));
     }

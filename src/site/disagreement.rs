@@ -152,8 +152,8 @@ pub enum Disagreement {
     NoFeature,
     /// A class that no site trains on.
     #[error(
-        "no site has training rows of the class `{class}`, which only rows of {sites} have that are held out or for the \
-         test; is it spelt as in the training rows?"
+        "no site has the class `{class}` in its file of training rows; a file of held-out or test rows of {sites} has it: is it \
+         spelt as in the training rows?"
     )]
     Untrained {
         /// The class.

@@ -321,8 +321,8 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
         "  - number of training rows: 12\n",
         "  - number of validation rows: 3, of calibration rows: 2, of test rows: 2\n",
         "  - names of the 3 classes: alder, oak, yew\n",
-        "  - which of them no training row has: yew\n",
-        "No training row has the class `yew`",
+        "  - which of them are not in the file of the training rows: yew\n",
+        "The file of the training rows does not have the class `yew`",
         "Column `ph`: 4723.5\n",
         "  - path and name of the file data.validation_path: sites/v.csv\n",
         "  - path and name of the file data.calibration_path: sites/c.csv\n",
@@ -331,7 +331,7 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
     }
     // Another site may train on such a class; where none does, it is probably a misspelling.
     sites.site("south", 1, &table("ph,flow,tree", 20, 12, TREES), "");
-    let words = ["no site has training rows of the class `yew`", "site `north`", "spelt"];
+    let words = ["no site has the class `yew` in its file of training rows", "site `north`", "spelt"];
     sites.refuses("sites/north.toml sites/south.toml", &words);
     sites.site("south", 1, &table("ph,flow,tree", 20, 12, &["alder", "oak", "yew"]), "");
     sites.prints("sites/north.toml sites/south.toml");
@@ -347,6 +347,23 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
     with("calibration_path = \"north-test.csv\"").refuses("sites/north.toml", &twice);
     sites.0.write("sites/v.csv", "ph,tree\n1,oak\n");
     with("validation_path = \"v.csv\"").refuses("sites/north.toml", &["v.csv", "`flow`"]);
+}
+
+#[test]
+fn a_rare_class_may_be_drawn_for_the_test() {
+    let sites = Sites::new();
+    sites.0.write("sites/rows.csv", table("ph,flow,tree", 0, 20, TREES) + "1.5,2.5,yew\n");
+    let told = |index: usize| {
+        let text = format!(
+            "name = \"north\"\nindex = {index}\n[data]\npath = \"rows.csv\"\ntarget = -1\ntest_fraction = 0.5\n"
+        );
+        sites.0.write("sites/one.toml", text + "[tell]\nclass_counts = true\n");
+        let told: Value = serde_json::from_str(&sites.prints("sites/one.toml --json")).unwrap();
+        assert!(told["target"].get("untrained").is_none(), "{told}");
+        told["target"]["counts"][2].as_u64().unwrap()
+    };
+    let trained: u64 = (0..12).map(told).sum();
+    assert!((1..12).contains(&trained), "at some sites the row is for the test: {trained}");
 }
 
 #[test]
