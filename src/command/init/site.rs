@@ -17,9 +17,6 @@ use crate::site::schema;
 /// The number of texts of a column that nobody takes for names of persons.
 const FEW_TEXTS: usize = 50;
 
-/// The fewest rows of which sums are told, as by default.
-const MIN_ROWS: i64 = 10;
-
 /// The text of the file of the site with this name and index, whose table has this path.
 ///
 /// # Errors
@@ -49,11 +46,16 @@ fn lines((path, name, index): (&str, &str, usize), survey: &Survey, choice: &Cho
         let found = "With `stop.patience` at the server a tenth of the training rows tells when to stop.";
         lines.push(line("data", "validation_fraction", share, found.into()));
     }
+    // What is told is for a person to decide: these keys have their defaults.
+    let mut tell = |key: &'static str, found| {
+        let known = schema().section("tell").and_then(|section| section.key("", key));
+        lines.extend(known.and_then(|key| key.default_for("sound")).map(|value| line("tell", key, value, found)));
+    };
     let texts = choice.used(&Use::Category);
     if !texts.is_empty() {
-        lines.push(line("tell", "categories", Value::Boolean(false), about_texts(&texts)));
+        tell("categories", about_texts(&texts));
     }
-    lines.push(line("tell", "min_rows", Value::Integer(MIN_ROWS), String::new()));
+    tell("min_rows", String::new());
     lines
 }
 
