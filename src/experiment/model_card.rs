@@ -73,7 +73,7 @@ impl Card<'_> {
         self.what(&mut text, place);
         self.data(&mut text, place);
         self.results(&mut text);
-        self.calibration(&mut text);
+        self.calibration(&mut text)?;
         self.limits(&mut text, place);
         self.usage(&mut text, place, data.reading());
         Ok(text)
@@ -232,11 +232,11 @@ impl Card<'_> {
         }
     }
 
-    fn calibration(&self, text: &mut String) {
+    fn calibration(&self, text: &mut String) -> Result<(), RunError> {
         let verdict = &self.report["verdict"];
         let word = |key: &str| verdict[key].as_str().unwrap_or_default();
         let _ = writeln!(text, "## Calibration\n\n**{}.** {}\n", plain(word("headline")), plain(word("text")));
-        let of_calibration_rows = self.run.recalibrated(None).map(|kept| kept.notes(false)).unwrap_or_default();
+        let of_calibration_rows = self.run.recalibrated(None)?.notes(false);
         if !of_calibration_rows.is_empty() {
             let _ = writeln!(
                 text,
@@ -244,6 +244,7 @@ impl Card<'_> {
                 plain(&of_calibration_rows.join("; "))
             );
         }
+        Ok(())
     }
 
     fn limits(&self, text: &mut String, place: Place) {

@@ -228,16 +228,13 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         session: &Session<B>,
     ) -> Result<RunResults<'a, B>, RunError> {
         let round = self.notes.rounds.round();
-        if self.notes.latest.is_none() && !self.notes.rounds.is_empty() {
-            // The events of these requests were already recorded in their round, so they are discarded.
-            self.evaluate((round, true), server, policy)?;
-        }
         let (mut particles, mut posterior) = (server.particles().clone(), server.posterior());
         let best = self.stop.best().filter(|best| best.round != round);
         if let Some(best) = best {
             (particles, posterior) = (best.particles(&particles, session)?, best.posterior.clone());
         }
-        if best.is_some() || (self.closes_apart() && !self.notes.rounds.is_empty()) {
+        let has_rounds = !self.notes.rounds.is_empty();
+        if best.is_some() || (has_rounds && self.closes_apart()) {
             let of = best.map_or(round, |best| best.round);
             let ended = Ended { round: of, fleet: self.fleet, policy, server, is_last: true };
             let published = best.map(|_| (&particles, &posterior));
@@ -251,6 +248,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
                 artifacts.events(&judged.events)?;
             }
             self.notes.latest = Some((judged.predicted, judged.evaluation));
+        } else if has_rounds && self.notes.latest.is_none() {
+            // The events of these requests were already recorded in their round, so they are discarded.
+            self.evaluate((round, true), server, policy)?;
         }
         let early = self.stop.over().filter(|_| round < self.config.rounds);
         let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));

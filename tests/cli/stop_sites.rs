@@ -31,7 +31,7 @@ fn best_round(place: &Place, run: &str) -> usize {
 
 /// Splits an experiment into the sites of a directory, and returns the command that trains with them, without `--out`.
 fn split(place: &Place, keys: &str, dir: &str) -> String {
-    let printed = place.works(&format!("site split {KEYS} {keys} --out {dir}"));
+    let printed = place.works(&format!("site split {keys} --out {dir}"));
     assert!(printed.stderr.is_empty(), "{}", printed.stderr);
     let command = printed.stdout.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
     format!("{command} --quiet")
@@ -50,7 +50,7 @@ fn a_federation_ends_in_the_round_and_with_the_particles_of_the_run_in_one_proce
     let place = Place::new();
     let keys = "--set rounds=40 --set stop.patience=3";
     place.works(&format!("train --quiet {KEYS} {keys} --out here"));
-    let command = split(&place, keys, "rehearsal");
+    let command = split(&place, &format!("{KEYS} {keys}"), "rehearsal");
     assert_eq!(place.names("rehearsal/2"), ["site.toml", "test.csv", "train.csv", "validation.csv"]);
     place.works(&format!("{command} --out sites"));
     assert!(place.bytes("here/particles.safetensors") == place.bytes("sites/particles.safetensors"));
@@ -92,7 +92,7 @@ fn so_it_does_where_the_metrics_are_those_of_the_validation_rows_and_with_calibr
     let place = Place::new();
     let keys = "--set rounds=12 --set stop.patience=3 --set partition.calibration=0.2";
     place.works(&format!("train --quiet {KEYS} {keys} --out here"));
-    let command = split(&place, keys, "rehearsal");
+    let command = split(&place, &format!("{KEYS} {keys}"), "rehearsal");
     assert!(place.names("rehearsal/0").contains(&"calibration.csv".to_owned()));
     for (name, more) in [("sites", ""), ("chosen", "--set evaluation.rows=validation")] {
         place.works(&format!("{command} {more} --out {name}"));
@@ -110,7 +110,7 @@ fn a_plateau_over_sites_is_found_where_it_is_found_in_one_process() {
     let place = Place::new();
     let keys = "--set rounds=14 --set lr_schedule.kind=plateau --set lr_schedule.rounds=2";
     place.works(&format!("train --quiet {KEYS} {keys} --out here"));
-    let command = split(&place, keys, "rehearsal");
+    let command = split(&place, &format!("{KEYS} {keys}"), "rehearsal");
     place.works(&format!("{command} --out sites"));
     let factors = column(&place, "sites", "lr_factor");
     assert!(factors == column(&place, "here", "lr_factor") && factors[13] < 1.0, "{factors:?}");
@@ -120,7 +120,7 @@ fn a_plateau_over_sites_is_found_where_it_is_found_in_one_process() {
 #[test]
 fn sites_keep_their_results_also_where_the_server_has_the_test_rows() {
     let place = Place::new();
-    let command = split(&place, "--set rounds=4 --set stop.patience=1", "rehearsal");
+    let command = split(&place, &format!("{KEYS} --set rounds=4 --set stop.patience=1"), "rehearsal");
     let test = "--set data.test_path=rehearsal/0/test.csv --set data.target=target";
     for (name, keys) in [("plain", "--set stop.patience=0"), ("stopped", "")] {
         for site in 0..5 {
@@ -144,22 +144,21 @@ fn the_metric_must_be_one_of_the_target_that_the_sites_hold() {
     let keys = "--set data.kind=csv --set data.path=prices.csv --set data.target=price --set data.task=regression \
                 --set partition.kind=iid --set partition.clients=2 --set partition.validation=0.2 --set rounds=4 \
                 --set algorithm.particles=3 --set algorithm.local_steps=5 --set data.rotate=none";
-    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    let command = split(&place, keys, "rehearsal");
     // The server's config need not say what the sites predict.
     let run = place.text("rehearsal/run.toml");
     assert!(run.contains("task = \"regression\"\n"));
     place.write("rehearsal/run.toml", run.replace("task = \"regression\"\n", ""));
-    place.works(&format!("{command} --quiet --set stop.patience=2 --set stop.metric=rmse --out rmse"));
+    place.works(&format!("{command} --set stop.patience=2 --set stop.metric=rmse --out rmse"));
     assert_eq!(column(&place, "rmse", "validation_rmse").len(), place.table("rmse/rounds.csv").len() - 1);
     for keys in ["--set stop.patience=2", "--set lr_schedule.kind=plateau"] {
         place.refuses(
-            &format!("{command} --quiet {keys} --set stop.metric=accuracy --out refused"),
+            &format!("{command} {keys} --set stop.metric=accuracy --out refused"),
             &["`stop.metric` = \"accuracy\" is one of a classification, but the data are a regression"],
         );
     }
     place.refuses(
-        &format!("{command} --quiet --set model.kind=blr --out refused"),
+        &format!("{command} --set model.kind=blr --out refused"),
         &["model kind `blr` tells two classes apart"],
     );
 }
@@ -167,14 +166,13 @@ fn the_metric_must_be_one_of_the_target_that_the_sites_hold() {
 #[test]
 fn a_federation_without_the_rows_for_it_is_refused_before_anything_is_written() {
     let place = Place::new();
-    let printed = place.works(&format!("site split {KEYS} --set partition.validation=0 --out rehearsal")).stdout;
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    let command = split(&place, &format!("{KEYS} --set partition.validation=0"), "rehearsal");
     for (keys, words) in [
         ("--set stop.patience=3", ["stop.patience: no site holds out validation rows", "data.validation_path"]),
         ("--set lr_schedule.kind=plateau", ["lr_schedule.kind = \"plateau\"", "data.validation_fraction"]),
         ("--set stop.patience=3 --set stop.metric=rmse", ["`stop.metric` = \"rmse\"", "classification"]),
         ("--set stop.patience=3 --set evaluation.personal=true", ["evaluation.personal", "leave one of the two out"]),
     ] {
-        place.refuses(&format!("{command} --quiet {keys} --out refused"), &words);
+        place.refuses(&format!("{command} {keys} --out refused"), &words);
     }
 }
