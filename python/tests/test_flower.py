@@ -237,10 +237,12 @@ def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_lat
     wait_until(lambda: (2, 1, "unanswered") in events(out), 120, "the end of the second round")
     federation.node(1, split / "1" / "site.toml", name="node1-again")
     wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
-    # The round was repeated with the other site, and nothing came twice or from an earlier round.
+    # The round was repeated with the other site, and nothing came twice. On a loaded machine the node that is back may
+    # give its scores of round 2 after the deadline: they come in round 3, and are dropped.
     found = events(out)
     assert {(2, 1, "unanswered"), (2, 0, "substitute")} <= set(found), found
-    assert not {event for _, _, event in found} & {"duplicate", "stale", "failed", "refused"}, found
+    assert not {event for _, _, event in found} & {"duplicate", "failed", "refused"}, found
+    assert {event for event in found if event[2] == "stale"} <= {(3, 1, "stale")}, found
     assert trained(out) == ["0", "0", "0", "1"] and (4, 1, "unanswered") not in found, found
 
 
