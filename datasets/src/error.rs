@@ -336,6 +336,18 @@ impl DataError {
         DataError::Io { path: path.to_path_buf(), source }
     }
 
+    /// Checks that there is a file where a key says so.
+    ///
+    /// # Errors
+    /// There is none, or it is a directory; the message names the key.
+    pub fn must_be_file(key: &str, path: &std::path::Path) -> Result<(), Self> {
+        match path {
+            path if path.is_dir() => Err(Self::config(key, path.display(), "is a directory; name a file in it")),
+            path if path.exists() => Ok(()),
+            _ => Err(Self::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
+        }
+    }
+
     pub(crate) fn config(key: &str, value: impl ToString, problem: impl Into<String>) -> Self {
         DataError::Config { key: key.to_owned(), value: value.to_string(), problem: problem.into() }
     }

@@ -104,7 +104,7 @@ impl TrainTest {
         let normalisation = Normalisation { features: scale, target };
         let coarse =
             normalisation.features.coarse().into_iter().map(|(column, step)| coarse_note(&train, column, step));
-        let notes = coarse.chain(units::note(&train, &test)).collect();
+        let notes = coarse.chain(units::note(&train, &[], &test)).collect();
         Ok(Self { train, test, normalisation, notes, encoding: None })
     }
 }

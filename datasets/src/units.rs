@@ -36,18 +36,25 @@ pub fn count(data: &Dataset) -> usize {
 }
 
 /// A note on the groups of training and test rows, where the training rows have groups. Two files can share some.
-pub fn note(train: &Dataset, test: &Dataset) -> Option<String> {
+///
+/// # Arguments
+/// - `held_out`: the names and rows of other sets beside these, of which the groups are counted too.
+pub fn note(train: &Dataset, held_out: &[(&str, &Dataset)], test: &Dataset) -> Option<String> {
     let groups = |data: &Dataset| Some(data.groups.as_ref()?.iter().copied().collect::<BTreeSet<_>>());
     let train = groups(train)?;
-    let trained = train.len();
+    let others = held_out.iter().filter_map(|(name, rows)| Some((name, groups(rows)?.len())));
+    let others: String =
+        others.filter(|(_, count)| *count > 0).map(|(name, count)| format!(", {count} in {name}")).collect();
+    let counts = format!("groups of rows: {} in training{others}", train.len());
     let Some(test) = groups(test) else {
-        return Some(format!("groups of rows: {trained} in training; the test rows name none, and may share some"));
+        return Some(format!("{counts}; the test rows name none, and may share some"));
     };
+    let both = if others.is_empty() { "both" } else { "training and test" };
     let both = match train.intersection(&test).count() {
-        0 => "none in both".to_owned(),
-        shared => format!("{shared} in both: test scores are too good where rows of a group are alike"),
+        0 => format!("none in {both}"),
+        shared => format!("{shared} in {both}: test scores are too good where rows of a group are alike"),
     };
-    Some(format!("groups of rows: {trained} in training, {} in test, {both}", test.len()))
+    Some(format!("{counts}, {} in test, {both}", test.len()))
 }
 
 /// A note on groups that training rows share with other rows of a file of their own, such as validation rows; `name` is

@@ -58,6 +58,8 @@ struct Part<B: Backend> {
     evaluator: ClientEvaluator<B>,
     /// The lines in the site's file of the rows that are evaluated.
     test_lines: Option<Vec<u64>>,
+    /// Notes on the cells of the site's rows.
+    notes: Vec<String>,
     /// The shape of the particles, `[N, d]`.
     shape: [usize; 2],
     /// Whether the client keeps a state between visits, as far as is known.
@@ -173,7 +175,7 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, validation, calibration, test, basis, initial } =
+        let Ready { config, model, session, train, validation, calibration, test, notes, basis, initial } =
             self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let own = std::iter::once((client, train.targets.counts(0..rows)));
@@ -205,8 +207,22 @@ impl<B: Backend> SiteClient<B> {
         };
         let at = (disk.visited().map_err(|error| RunError::Config(error.to_string()))? == 0).then_some(0);
         let (site, terms) = (self.site.clone(), terms.clone());
-        let is_stateful = true;
-        Ok(Part { run, site, terms, config, basis, disk, half, built, at, evaluator, test_lines, shape, is_stateful })
+        Ok(Part {
+            run,
+            site,
+            terms,
+            config,
+            basis,
+            disk,
+            half,
+            built,
+            at,
+            evaluator,
+            test_lines,
+            notes,
+            shape,
+            is_stateful: true,
+        })
     }
 
     /// What follows from the terms, before an algorithm is built.
@@ -229,12 +245,13 @@ impl<B: Backend> SiteClient<B> {
         let prepared = self.rows.prepared(self.site.index, &terms.card);
         let in_form = |misfit: Misfit| RunError::Config(misfit.to_string());
         let mut data = prepared.map_err(in_form)?;
-        let in_agreed_form = |rows| {
+        let in_agreed_form = |rows, called| {
             let own = (rows, &self.rows.columns);
-            agreed_form(Holder::Client(self.site.index), own, &terms.card).map_err(in_form)
+            agreed_form(Holder::Client(self.site.index), own, called, &terms.card).map_err(in_form)
         };
-        let mut validation = in_agreed_form(&self.rows.validation)?;
-        let mut calibration = in_agreed_form(&self.rows.calibration)?;
+        let (mut validation, of_validation) = in_agreed_form(&self.rows.validation, "the validation rows")?;
+        let (mut calibration, of_calibration) = in_agreed_form(&self.rows.calibration, "the calibration rows")?;
+        data.notes.extend(of_validation.into_iter().chain(of_calibration));
         let basis = initial.arrays.get(rotation::MATRIX).map(rotation::from_array).transpose();
         let basis = basis.map_err(|reason| RunError::Config(format!("the server's rotation: {reason}")))?;
         if let Some(basis) = &basis {
@@ -242,7 +259,7 @@ impl<B: Backend> SiteClient<B> {
             validation = rotation::rotated(basis, validation)?;
             calibration = rotation::rotated(basis, calibration)?;
         }
-        let TrainTest { train, test, .. } = data;
+        let TrainTest { train, test, notes, .. } = data;
         let test = if config.evaluation.rows == EvaluationRows::Validation { validation.clone() } else { test };
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
@@ -256,7 +273,7 @@ impl<B: Backend> SiteClient<B> {
         }
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
-        Ok(Ready { config, model, session, train, validation, calibration, test, basis, initial })
+        Ok(Ready { config, model, session, train, validation, calibration, test, notes, basis, initial })
     }
 }
 
@@ -270,6 +287,8 @@ struct Ready<B: Backend> {
     calibration: Dataset,
     /// The rows that are evaluated: the test rows, or with `evaluation.rows` the validation rows.
     test: Dataset,
+    /// Notes on the cells of all these rows.
+    notes: Vec<String>,
     /// The basis of the features, of a run with `data.rotate`.
     basis: Option<Rotation>,
     initial: Particles<B>,
@@ -320,8 +339,8 @@ impl<B: Backend> SiteClient<B> {
             return Err("this site tells no sums of products (tell.products, tell.statistics, tell.min_rows)".into());
         }
         self.only_once(run, PRODUCTS, card)?;
-        let rows =
-            agreed_form(Holder::Client(*index), (&self.rows.train, &self.rows.columns), card).map_err(in_words)?;
+        let (rows, _) =
+            agreed_form(Holder::Client(*index), (&self.rows.train, &self.rows.columns), "", card).map_err(in_words)?;
         let upper = SecondMoment::of(rows.features.view()).upper().to_vec();
         let array = Array { shape: vec![upper.len()], values: Values::F64(upper) };
         let arrays = Arrays::of(&Message::default().with_array(MOMENT, array), Wire::Full);
@@ -413,6 +432,7 @@ impl<B: Backend> Part<B> {
             is_own,
             predicted,
             test_lines: self.test_lines.as_deref(),
+            notes: &self.notes,
         };
         results.write(&self.disk.results())
     }

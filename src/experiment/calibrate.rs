@@ -393,7 +393,7 @@ impl Tested {
     /// The scores of all test rows before and after the map, where they are known.
     fn of_all(tested: &[Self]) -> Option<(Evaluation, Evaluation)> {
         let all = tested.iter().find(|tested| tested.client.is_none())?;
-        Some((Evaluation::of_sums(&all.before), Evaluation::of_sums(all.after.as_ref()?)))
+        Some((Evaluation::of_sums_of_means(&all.before), Evaluation::of_sums_of_means(all.after.as_ref()?)))
     }
 
     /// All clients together; `None` where no client has test rows.

@@ -138,7 +138,7 @@ impl Finished {
             return no(format!(
                 "the clients of {run} are sites, which keep their states themselves: `<state>/<run>/results` at a site has \
                  the predictions of its own predictor for its test rows, and their report; leave --client out to predict \
-                 with the published particles (`Finished::forecast`)"
+                 with the published particles (in a program: `Finished::forecast`)"
             ));
         }
         let during = "a run with `evaluation.personal` = true scores them itself (`Outcome::personal`, clients.csv)";
@@ -158,13 +158,13 @@ impl Finished {
         let Some(last) = self.summary.rounds.last().map(|record| record.round) else {
             return no(format!(
                 "{run} has a site's own results, without the states of clients; leave --client out to predict with the \
-                 published particles (`Finished::forecast`)"
+                 published particles (in a program: `Finished::forecast`)"
             ));
         };
         let can = config.algorithm.capabilities();
         if can.centralised || !(can.personal || config.evaluation.personal) {
             return no(format!(
-                "algorithm kind `{}` has one predictor for all clients; leave --client out (`Finished::forecast`), train a \
+                "algorithm kind `{}` has one predictor for all clients; leave --client out (in a program: `Finished::forecast`), train a \
                  personalised method ({}), or with evaluation.personal and evaluation.prior_correction",
                 config.algorithm.name(),
                 personalised().join(", ")
@@ -185,7 +185,7 @@ impl Finished {
             (Some(kept), _) => Ok(kept),
             (None, Some(other)) => no(format!(
                 "the results of {run} are those of round {last}, and its checkpoint is of round {other}; `fedstein train \
-                 --resume {run}` (`Artifacts::resume`) ends the run that was begun again"
+                 --resume {run}` (in a program: `Artifacts::resume`) ends the run that was begun again"
             )),
             (None, None) => no(format!(
                 "{run} has no checkpoint, which would hold the states of its clients; train with `checkpoint.enabled = \
@@ -242,7 +242,7 @@ fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
     match can.personal {
         true => Ok(format!("{what}: it has never trained")),
         false => Err(RunError::Config(format!(
-            "{what} (algorithm kind `{}`); leave --client out (`Finished::forecast`), or train with evaluation.prior_correction",
+            "{what} (algorithm kind `{}`); leave --client out (in a program: `Finished::forecast`), or train with evaluation.prior_correction",
             config.algorithm.name()
         ))),
     }

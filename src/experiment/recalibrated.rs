@@ -200,7 +200,8 @@ impl Recalibrated {
     ) -> Result<CalibrationResults, RunError> {
         let mut results = of_run.clone();
         if let Some(map) = &self.map {
-            let both = [labelled.sums(bins)?, labelled.mapped(map)?.sums(bins)?].map(|sums| Evaluation::of_sums(&sums));
+            let sums = [labelled.sums(bins)?, labelled.mapped(map)?.sums(bins)?];
+            let both = sums.map(|sums| Evaluation::of_sums_of_means(&sums));
             let test = Some(<(Evaluation, Evaluation)>::from(both));
             if let Some(of) = &mut results.temperature {
                 of.test = test;

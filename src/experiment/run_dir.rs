@@ -106,7 +106,7 @@ pub enum RunDirError {
         holder: String,
     },
     /// `--force` would remove a file that no run has written.
-    #[error("--force replaces only the directory of a run (`force` of `Artifacts::new` too); `{}` holds {found}", path.display())]
+    #[error("--force replaces only the directory of a run (in a program: `force` of `Artifacts::new`); `{}` holds {found}", path.display())]
     NotARun {
         /// The directory.
         path: PathBuf,
@@ -138,7 +138,9 @@ pub enum RunDirError {
 fn waiting(holder: &str) -> &'static str {
     match lock::is_us(holder) {
         true => "this program itself: the `Artifacts` of a run keeps its directory until it is dropped",
-        false => "wait for it to end, or choose another directory with --out (the `path` of `Artifacts::new`)",
+        false => {
+            "wait for it to end, or choose another directory with --out (in a program: the `path` of `Artifacts::new`)"
+        }
     }
 }
 

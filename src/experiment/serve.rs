@@ -56,10 +56,11 @@ pub fn serve<B: Backend>(
     let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
     let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
     let (card, units) = sites.card(&link, config)?;
-    let notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
-    notes.iter().for_each(|note| observer.note(note));
+    let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
     let basis = sites.basis(&link, config, &card)?;
-    let test = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?;
+    let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
+    notes.extend(of_test.into_iter().flatten());
+    notes.iter().for_each(|note| observer.note(note));
     let shape = card.shape();
 
     // The model and its initial particles.

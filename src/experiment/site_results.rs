@@ -48,6 +48,8 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub predicted: Option<Predicted>,
     /// The lines of these rows in the site's file.
     pub test_lines: Option<&'a [u64]>,
+    /// Notes on the cells of the site's rows.
+    pub notes: &'a [String],
 }
 
 /// The fact that says whose predictions the results are.
@@ -123,7 +125,7 @@ impl<B: Backend> SiteResults<'_, B> {
             evaluation,
             uncertainty,
             personal: None,
-            notes: which.note(rows).into_iter().collect(),
+            notes: self.notes.iter().cloned().chain(which.note(rows)).collect(),
             facts,
             rounds: Vec::new(),
             partition: None,

@@ -49,18 +49,18 @@ impl PublicRows {
         Ok(Some(Self { rows, columns, sha256 }))
     }
 
-    /// The rows in the form that the model takes.
+    /// The rows in the form that the model takes, and notes on their cells.
     ///
     /// # Errors
     /// They do not fit what the sites agree on.
-    pub fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<Self, RunError> {
-        let rows = agreed_form(Holder::Server, (&self.rows, &self.columns), card);
-        let rows = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+    pub fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<(Self, Vec<String>), RunError> {
+        let rows = agreed_form(Holder::Server, (&self.rows, &self.columns), "the test rows", card);
+        let (rows, notes) = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
         let rows = match basis {
             Some(basis) => rotation::rotated(basis, rows)?,
             None => rows,
         };
-        Ok(Self { rows, ..self })
+        Ok((Self { rows, ..self }, notes))
     }
 }
 

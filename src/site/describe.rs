@@ -70,7 +70,8 @@ impl SiteRows {
         };
         let (train, validation) = hold_out(validation, train, *validation_fraction, 1);
         let (mut train, calibration) = hold_out(calibration, train, *calibration_fraction, 2);
-        notes.extend(note_on_groups(&train, &test));
+        let held_out = [("validation", &validation), ("calibration", &calibration)];
+        notes.extend(note_on_groups(&train, &held_out, &test));
         let of_files = [("validation", validation_path, &validation), ("calibration", calibration_path, &calibration)];
         let with_file = of_files.into_iter().filter(|(_, path, _)| !path.is_empty());
         notes.extend(with_file.filter_map(|(name, _, rows)| note_on_shared_groups(&train, (name, rows))));

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use ndarray::{Array2, Axis};
+use ndarray::Axis;
 
 use super::describe::Description;
 use super::disagreement::Disagreement;
 use super::fit::{Holder, Misfit, columns};
-use crate::datasets::columns::{CellKind, Columns, Missing, Tally};
+use crate::datasets::columns::{CellKind, Columns, Encoded, Missing, Tally};
 use crate::datasets::moments::ColumnSum;
 use crate::datasets::{Dataset, Encoding, ExactSum};
 use crate::report::quoted;
@@ -109,7 +109,7 @@ pub(super) fn tally(site: &Description, column: usize) -> Tally {
     }
 }
 
-/// A site's own cells as features in the agreed form, before they are scaled.
+/// A site's own cells as features in the agreed form, before they are scaled, and what is missing or unknown in them.
 ///
 /// # Arguments
 /// - `names`: the agreed names of the columns, if the files have headers.
@@ -121,7 +121,7 @@ pub(super) fn features(
     (own, own_columns): (&Dataset, &Columns),
     names: Option<&[String]>,
     encoding: &Encoding,
-) -> Result<Array2<f32>, Misfit> {
+) -> Result<Encoded, Misfit> {
     let misfit = |problem: String| Misfit::new(holder, problem);
     encoding.check().map_err(|problem| misfit(format!("what was agreed is not valid: {problem}")))?;
     let places = columns(holder, own, names, encoding.columns.len())?;
@@ -138,7 +138,7 @@ pub(super) fn features(
     }
     let texts = places.iter().enumerate().map(|(at, place)| (at, own_columns.texts_of(*place).to_vec())).collect();
     let cells = own.features.select(Axis(1), &places);
-    encoding.apply(cells.view(), &texts).map(|encoded| encoded.features).map_err(misfit)
+    encoding.apply(cells.view(), &texts).map_err(misfit)
 }
 
 #[cfg(test)]

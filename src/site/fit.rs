@@ -54,7 +54,14 @@ pub(super) fn columns(
 ) -> Result<Vec<usize>, Misfit> {
     let misfit = |problem: String| Err(Misfit::new(holder, problem));
     if own.width() != width {
-        return misfit(format!("it has {} features, all sites have agreed on {width}", own.width()));
+        let counts = format!("it has {} features, all sites have agreed on {width}", own.width());
+        let (Some(names), Some(agreed)) = (&own.feature_names, agreed) else { return misfit(counts) };
+        let absent = agreed.iter().find(|name| !names.contains(name)).map(|name| ("it has no column", name));
+        let stranger = || Some(("nobody agreed on its column", names.iter().find(|name| !agreed.contains(name))?));
+        return misfit(match absent.or_else(stranger) {
+            Some((problem, name)) => format!("{counts}; {problem} `{}`", quoted(name)),
+            None => counts,
+        });
     }
     let (own, agreed) = match (&own.feature_names, agreed) {
         (Some(own), Some(agreed)) => (own, agreed),

@@ -71,9 +71,9 @@ pub(super) struct Key {
 /// The key of the files as they are now.
 pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
     let data = &site.data;
-    let sha256 = |key: &str, path: &Path| match path.exists() {
-        true => digest::of_file(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source }),
-        false => Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
+    let sha256 = |key: &str, path: &Path| {
+        DataError::must_be_file(key, path)?;
+        digest::of_file(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source })
     };
     let train = sha256("data.path", &data.path)?;
     let mut held_out = String::new();

@@ -60,7 +60,7 @@ pub fn measure(
         }
         (_, None) => return misfit("its columns are not numbers alone, and it was not told how they become features"),
         (width, Some(encoding)) if width == encoding.width() => {
-            let own = encode::features(Holder::Client(client), (train, &rows.columns), features, encoding)?;
+            let own = encode::features(Holder::Client(client), (train, &rows.columns), features, encoding)?.features;
             deviations(own.axis_iter(Axis(1)), &means.features)
         }
         (width, Some(_)) => {

@@ -24,30 +24,42 @@ impl SiteRows {
     /// The card is not consistent, or it has other columns, another task, or not all classes of this site.
     pub fn prepared(&self, client: usize, card: &ModelCard) -> Result<TrainTest, Misfit> {
         let holder = Holder::Client(client);
-        let form = |rows| agreed_form(holder, (rows, &self.columns), card);
-        let (train, test) = (form(&self.train)?, form(&self.test)?);
+        let form = |rows, called| agreed_form(holder, (rows, &self.columns), called, card);
+        let (train, mut notes) = form(&self.train, "the training rows")?;
+        let (test, of_test) = form(&self.test, "the test rows")?;
+        notes.extend(of_test);
         let (normalisation, encoding) = (card.normalisation.clone(), card.encoding.clone());
-        Ok(TrainTest { train, test, normalisation, notes: Vec::new(), encoding })
+        Ok(TrainTest { train, test, normalisation, notes, encoding })
     }
 }
 
-/// Rows with columns in the agreed order, classes by their agreed numbers, and features in the agreed scale.
+/// Rows with columns in the agreed order, classes by their agreed numbers, and features in the agreed scale; and notes on
+/// their cells that are missing or have a text that no training row has.
+///
+/// # Arguments
+/// - `called`: what the rows are called in a note.
 ///
 /// # Errors
 /// The card is not consistent, or it has other columns, another task, or not all classes of the rows.
 pub fn agreed_form(
     holder: Holder,
     (own, own_columns): (&Dataset, &Columns),
+    called: &str,
     card: &ModelCard,
-) -> Result<Dataset, Misfit> {
+) -> Result<(Dataset, Vec<String>), Misfit> {
     let invalid = |problem: String| Misfit::new(holder, format!("what was agreed is not valid: {problem}"));
     card.check().map_err(invalid)?;
     if card.classes.is_none() != card.normalisation.target.is_some() {
         return Err(invalid("a target is scaled in a regression, and only there".into()));
     }
     let names = card.column_names();
+    let mut notes = Vec::new();
     let mut features = match &card.encoding {
-        Some(encoding) => encode::features(holder, (own, own_columns), names.as_deref(), encoding)?,
+        Some(encoding) => {
+            let encoded = encode::features(holder, (own, own_columns), names.as_deref(), encoding)?;
+            notes = encoded.notes(encoding, called);
+            encoded.features
+        }
         None if own_columns.are_features() => {
             let columns = columns(holder, own, names.as_deref(), card.features)?;
             own.features.select(Axis(1), &columns)
@@ -56,7 +68,7 @@ pub fn agreed_form(
     };
     card.normalisation.features.apply(&mut features).map_err(|error| invalid(error.to_string()))?;
     let targets = targets(holder, &own.targets, card.classes.as_deref())?;
-    Ok(Dataset { features, targets, lines: own.lines.clone(), ..card.shape() })
+    Ok((Dataset { features, targets, lines: own.lines.clone(), ..card.shape() }, notes))
 }
 
 /// Checks that rows have the agreed columns with the agreed content and no other classes, before a scale is known.

@@ -293,7 +293,10 @@ fn tables_in_other_encodings_are_refused_with_what_to_do() {
     let place = Place::new();
     let utf_16: Vec<u8> = "\u{feff}a,y\n1,u\n2,v\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     place.write("utf16.csv", utf_16).write("latin1.csv", b"a,y\n1,m\xfcde\n2,wach\n");
-    for (file, words) in [("utf16.csv", "UTF-16"), ("latin1.csv", "line 2, column 2 (y)")] {
+    place.write("names.csv", b"a,gr\xf6\xdfe,y\n1,2,u\n2,3,w\n");
+    for (file, words) in
+        [("utf16.csv", "UTF-16"), ("latin1.csv", "line 2, column 2 (y)"), ("names.csv", "line 1, column 2")]
+    {
         for line in
             [format!("init {file}"), format!("{TINY} --set data.kind=csv --set data.path={file} --set data.target=y")]
         {
@@ -336,6 +339,11 @@ fn test_rows_of_another_table_are_refused_with_the_column() {
     );
     let words = ["test.csv", "it has no column `age` of the training file"];
     place.refuses(&format!("{line} --set data.test_path=test.csv"), &words);
+    // A column that is too many is named before its cells are read as numbers.
+    place.write("more.csv", "size,age,doctor,price\n1,2,Dr. A,110\n");
+    let words =
+        ["more.csv", "3 feature columns, the training file has 2", "`doctor` is not in the training file: take it out"];
+    place.refuses(&format!("{line} --set data.test_path=more.csv"), &words);
     place.refuses(&format!("{line} --set data.test_path=gone.csv"), &["gone.csv", "data.test_path"]);
     let words = ["partition.clients = 25", "only 24 training rows"];
     place.refuses(&format!("{line} --set partition.clients=25"), &words);

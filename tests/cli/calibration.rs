@@ -48,6 +48,13 @@ fn digits_have_a_temperature_and_sets_that_predict_uses_and_the_report_shows() {
     assert_near(all["mean_size"].as_f64().unwrap(), size as f64 / rows as f64, 1e-12);
     for (at, nll) in nll.into_iter().enumerate() {
         assert_near(of_temperature["test"][at]["nll"].as_f64().unwrap(), nll / rows as f64, 1e-9);
+        // The map is of the mean prediction: it says nothing of single particles.
+        for of_particles in
+            ["accuracy_mean_particle", "nll_mean_particle", "aleatoric", "mutual_information", "disagreement"]
+        {
+            assert!(of_temperature["test"][at][of_particles].is_null(), "{of_particles}");
+            assert!(summary["evaluation"][of_particles].is_number(), "{of_particles}");
+        }
     }
     // The coverage of so many test rows is near the level, whatever the model: 0.9 ± 0.1 is beyond five deviations.
     assert_near(covered as f64 / rows as f64, 0.9, 0.1);

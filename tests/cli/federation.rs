@@ -297,6 +297,48 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
 }
 
 #[test]
+fn texts_that_no_training_row_has_are_noted_where_the_rows_are() {
+    let place = place();
+    let with_texts = |rows: &str, text: &str| {
+        let lines = rows.lines().enumerate().map(|(at, line)| match (at, at % 3) {
+            (0, _) => format!("{line},unit\n"),
+            (_, 0) => format!("{line},{text}\n"),
+            _ => format!("{line},{}\n", ["east", "west"][at % 2]),
+        });
+        lines.collect::<String>()
+    };
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        place.write(&file, place.text(&file) + "categorical = [\"unit\"]\n[tell]\ncategories = true\n");
+        let [train, test] = ["rows", "test"].map(|name| format!("{site}/{name}.csv"));
+        place.write(&train, with_texts(&place.text(&train), "north"));
+        place.write(&test, with_texts(&place.text(&test), if site == 1 { "attic" } else { "north" }));
+    }
+    place.write("1/unseen.csv", with_texts(&rows(1, 12, 3.3), "cellar"));
+    place.write(
+        "1/site.toml",
+        place.text("1/site.toml").replace("[data]", "[data]\nvalidation_path = \"unseen.csv\"\n"),
+    );
+    place.write("public.csv", with_texts(&rows(0, 30, 5.5), "roof"));
+    let noted = |path: &str| place.json(&format!("{path}/summary.json"))["notes"].to_string();
+    let words = |rows: &str, count: usize| {
+        format!(
+            "cells of the {rows} rows with a text that no training row has, whose features are all 0: {count} in column `unit`"
+        )
+    };
+    place.works(&line("--out runs/a"));
+    assert!(!noted("runs/a").contains("no training row"), "cells of a site are not told");
+    for (site, results) in results(&place, &["0", "1", "2"]).iter().enumerate() {
+        let noted = noted(results);
+        assert_eq!(noted.contains(&words("test", 10)), site == 1, "{noted}");
+        assert_eq!(noted.contains(&words("validation", 4)), site == 1, "{noted}");
+    }
+    let public = "--set data.test_path=public.csv --set data.target=outcome --set data.categorical=[\"unit\"]";
+    place.works(&line(&format!("{public} --out runs/b")));
+    assert!(noted("runs/b").contains(&words("test", 10)), "{}", noted("runs/b"));
+}
+
+#[test]
 fn a_run_with_a_log_and_event_files_calls_the_sites_by_their_names() {
     let place = place();
     let line = line("--out runs/a --log log.jsonl --tensorboard events").replace("--quiet ", "");

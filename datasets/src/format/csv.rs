@@ -40,8 +40,8 @@ pub struct CsvOptions<'a> {
     pub task: Task,
     /// The meaning of the other columns, and how cells are written.
     pub reading: &'a Reading,
-    /// Whether columns that are no feature may be missing, as from a second file.
-    pub is_second: bool,
+    /// Of a second file: the table of the first, which has the same features. Other columns may be missing from it.
+    pub first: Option<&'a CsvTable>,
     /// Whether rows have the groups that `reading` names; else that column is just no feature.
     pub has_groups: bool,
 }
@@ -210,6 +210,9 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let notation = reading.notation();
     let roles = roles(&mut lines, options, &texts_of)?;
     let mut cells = Cells::new(&roles, reading);
+    if let Some(first) = options.first {
+        same_width(first, &cells.columns, &lines)?;
+    }
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
     let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
     let client = place(Role::Client);
@@ -386,6 +389,29 @@ fn category(
         )));
     }
     Ok(id as f32)
+}
+
+/// A second file has as many features as the first.
+///
+/// # Errors
+/// It has not; the message names a column that is not in the first file, where both have headers.
+fn same_width(first: &CsvTable, columns: &[usize], lines: &Lines) -> Result<(), DataError> {
+    let (expected, found) = (first.kinds.len(), columns.len());
+    if expected == found {
+        return Ok(());
+    }
+    let stranger = match (&first.names, &lines.names) {
+        (Some(first), Some(names)) => columns.iter().map(|column| &names[*column]).find(|name| !first.contains(name)),
+        _ => None,
+    };
+    let counts = format!("{found} feature columns, the training file has {expected}");
+    Err(lines.columns(match stranger {
+        Some(name) => {
+            let name = super::table::text(name.as_bytes());
+            format!("{counts}; its column `{name}` is not in the training file: take it out of this one")
+        }
+        None => counts,
+    }))
 }
 
 /// The first name of two features.

@@ -20,7 +20,7 @@ pub(super) struct Lines {
     path: PathBuf,
     gzipped: bool,
     /// Whether the first line has names in any case.
-    has_header: bool,
+    pub has_header: bool,
     reader: csv::Reader<Counted>,
     newlines: Rc<RefCell<Newlines>>,
     quotes: Rc<RefCell<Quotes>>,
@@ -107,7 +107,10 @@ impl Lines {
     }
 
     /// Decides whether there is a header, given the columns that are not features of numbers.
-    pub fn header(&mut self, header: Header, keys: &[&str], notation: &Notation) {
+    ///
+    /// # Errors
+    /// [`DataError::Field`] with the first name that is not UTF-8.
+    pub fn header(&mut self, header: Header, keys: &[&str], notation: &Notation) -> Result<(), DataError> {
         let is_header = match header {
             _ if self.has_header => true,
             Header::Yes => true,
@@ -115,11 +118,13 @@ impl Lines {
             Header::Auto => self.looks_like_header(keys, notation),
         };
         if is_header {
-            let first = |column: usize| String::from_utf8_lossy(&self.record[column]).into_owned();
-            self.names = Some((0..self.width).map(first).collect());
+            self.check_text()?;
+            let name = |column: usize| String::from_utf8_lossy(&self.record[column]).into_owned();
+            self.names = Some((0..self.width).map(name).collect());
             self.waiting = false;
         }
         self.guessed_data = header == Header::Auto && !is_header;
+        Ok(())
     }
 
     /// Whether a key is a name, or the first line has a name and no number in the columns that no key names.

@@ -172,7 +172,7 @@ fn read_cells(
         Some(names) if wanted.is_encoded && lines.first_line_has(names) => Header::Yes,
         _ => Header::Auto,
     };
-    lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation());
+    lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;
     let missing = |asked: &AskedColumn| lines.no_column_of(asked.key, asked.column);
     let place = |asked: &AskedColumn| lines.find(asked.column)?.ok_or_else(|| missing(asked));
     let places: Vec<usize> = asked.iter().map(place).collect::<Result<_, _>>()?;

@@ -32,7 +32,7 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     let reading = options.reading;
     let others = reading.no_features().into_iter().chain(reading.named_features());
     let keys: Vec<&str> = others.flat_map(|(_, columns)| columns).map(String::as_str).collect();
-    lines.header(options.header, &[&[options.target, options.client], &keys[..]].concat(), &reading.notation());
+    lines.header(options.header, &[&[options.target, options.client], &keys[..]].concat(), &reading.notation())?;
 
     let mut named = Named { roles: vec![Role::Feature(CellKind::Number); lines.width], by: HashMap::new() };
     let target = lines.column(options.target)?;
@@ -58,10 +58,16 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
                 // Predictions may be written beside the group.
                 Some(column) if key == Reading::GROUP && named.by.get(&column) == Some(&"data.id") => {}
                 Some(column) => named.name(lines, column, key, Role::None)?,
-                None if options.is_second => {}
+                None if options.first.is_some() => {}
                 None => return Err(lines.no_column_of(key, column)),
             }
         }
+    }
+    if let (Some(first), Some(names)) = (options.first.and_then(|first| first.names.as_ref()), &lines.names)
+        && let Some(absent) = first.iter().find(|name| !names.contains(name))
+    {
+        let absent = super::table::text(absent.as_bytes());
+        return Err(lines.columns(format!("it has no column `{absent}` of the training file")));
     }
     let kinds = [CellKind::Category, CellKind::Boolean, CellKind::Date];
     for ((key, columns), kind) in reading.named_features().into_iter().zip(kinds) {

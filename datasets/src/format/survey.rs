@@ -53,10 +53,11 @@ pub fn survey(path: &Path, target: Option<&str>) -> Result<Survey, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     let notations = Notations::new();
     // A first line of numbers with commas is none either.
-    let is_header = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation))
+    let looks_like_names = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation));
+    let is_header = (looks_like_names && (lines.has_header || !all_appear_again(path, delimiter)?))
         || target.is_some_and(|target| lines.first_line_names(target))
         || heads_numbers(path, delimiter, &notations)?;
-    lines.header(if is_header { Header::Yes } else { Header::No }, &[], &Notation::default());
+    lines.header(if is_header { Header::Yes } else { Header::No }, &[], &Notation::default())?;
     let names = lines.names.clone();
     check_names(path, names.as_deref().unwrap_or_default())?;
     let look = |index: usize| Look::new(index, names.as_ref().map(|names| names[index].clone()));
@@ -77,11 +78,28 @@ pub fn survey(path: &Path, target: Option<&str>) -> Result<Survey, DataError> {
     Ok(Survey { delimiter, header: names.is_some(), rows, decimal, date_formats, columns })
 }
 
+/// Whether every cell of the first line is there again in its column, as in a row of texts and not of names.
+fn all_appear_again(path: &Path, delimiter: u8) -> Result<bool, DataError> {
+    let mut lines = Lines::open(path, delimiter)?;
+    lines.header(Header::No, &[], &Notation::default())?;
+    if !lines.next()? {
+        return Ok(false);
+    }
+    let first = lines.cells().0.clone();
+    let mut once: Vec<usize> = (0..first.len()).collect();
+    // What is wrong with a line is said when the names are known.
+    while !once.is_empty() && lines.next().unwrap_or(false) {
+        let cells = lines.cells().0;
+        once.retain(|column| cells[*column] != first[*column]);
+    }
+    Ok(once.is_empty())
+}
+
 /// Whether the first line has names although it has numbers too: its cells are all different, it has the only text of a
 /// column of numbers, and none of its texts is there again in its column.
 fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bool, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    lines.header(Header::No, &[], &Notation::default());
+    lines.header(Header::No, &[], &Notation::default())?;
     if !lines.next()? {
         return Ok(false);
     }
@@ -227,6 +245,9 @@ mod tests {
             ("1,x\n2,y\n", false, 2),
             ("NA,?\n1,2\n", false, 2),
             ("1,5;2,25\n1,0;3,5\n", false, 2),
+            // Texts alone: names are not among the cells below them.
+            ("east,ill\nwest,well\neast,well\nwest,ill\n", false, 4),
+            ("unit,outcome\nwest,well\neast,ill\nunit,ill\n", true, 3),
         ] {
             let found = survey_of(text);
             assert_eq!((found.header, found.rows), (header, rows), "{text:?}");

@@ -233,7 +233,7 @@ impl Csv {
             delimiter: delimiter(&self.delimiter)?,
             client: &self.client_column,
             reading: &self.reading,
-            is_second: false,
+            first: None,
             has_groups: true,
         };
         let beside = [
@@ -358,9 +358,7 @@ pub(super) fn read<const M: usize>(
 ) -> Result<Files<M>, DataError> {
     let mut numbered = Numbered::default();
     let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
-        if !path.exists() {
-            return Err(DataError::NoFile { key: key.to_owned(), path: path.to_path_buf() });
-        }
+        DataError::must_be_file(key, path)?;
         csv::read(path, options, &mut numbered)
     };
     let mut train = read_file(key, path, options)?;
@@ -370,7 +368,7 @@ pub(super) fn read<const M: usize>(
             "" => None,
             _ => {
                 let reading = as_found(&train, options.reading);
-                let second = CsvOptions { reading: &reading, is_second: true, ..options.clone() };
+                let second = CsvOptions { reading: &reading, first: Some(&train), ..options.clone() };
                 Some(read_file(key, Path::new(path), &second)?)
             }
         });
@@ -475,21 +473,7 @@ fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = Strin
 /// become those of the training file.
 fn in_order_of(train: &mut CsvTable, test: CsvTable, test_path: &Path) -> Result<CsvTable, DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: test_path.to_path_buf(), problem });
-    let (expected, found) = (train.features.ncols(), test.features.ncols());
-    let missing = |names: &[String], of: &Option<Vec<String>>| {
-        let absent = of.iter().flatten().find(|name| !names.contains(name));
-        absent.map(|name| table::text(name.as_bytes()))
-    };
-    if expected != found {
-        let counts = format!("{found} feature columns, the training file has {expected}");
-        let absent = test.names.as_deref().and_then(|own| missing(own, &train.names));
-        let stranger = train.names.as_deref().and_then(|names| missing(names, &test.names));
-        return refuse(match (absent, stranger) {
-            (Some(name), _) => format!("{counts}; it has no column `{name}`"),
-            (None, Some(name)) => format!("{counts}; its column `{name}` is not in the training file"),
-            (None, None) => counts,
-        });
-    }
+    let expected = train.features.ncols();
     let (Some(names), Some(own)) = (&train.names, &test.names) else {
         let columns = (0..expected).collect::<Vec<_>>();
         return Ok(with_texts_of(train, test, &columns));

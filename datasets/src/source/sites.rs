@@ -83,7 +83,7 @@ impl Sites {
             delimiter: csv::delimiter(&self.delimiter)?,
             client: "",
             reading: &self.reading,
-            is_second: false,
+            first: None,
             has_groups: false,
         };
         let files = csv::read(

@@ -50,6 +50,14 @@ impl Evaluation {
         Self::from_metrics(scores.rows(), |metric| (metric.sums?)(scores))
     }
 
+    /// The numbers of [`Self::of_sums`] for sums over mean predictions, which say nothing of single particles: metrics that
+    /// need these have no value.
+    pub fn of_sums_of_means(scores: &ClientScores) -> Self {
+        let needs_particles = |metric: &Metric| metric.classes.is_some_and(|classes| classes.needs_particles);
+        let value = |metric: &'static Metric| if needs_particles(metric) { None } else { (metric.sums?)(scores) };
+        Self::from_metrics(scores.rows(), value)
+    }
+
     /// Scores a regression.
     ///
     /// # Arguments

@@ -80,6 +80,8 @@ pub enum View {
 pub struct ClassMetric {
     /// Its function.
     pub of: fn(&ScoredClasses<'_>) -> Option<f64>,
+    /// Whether it is about single particles, so that their mean prediction does not give it.
+    pub needs_particles: bool,
     /// Its definition in a sentence; empty where a report of this task leaves it out.
     pub meaning: &'static str,
     /// How it is computed from resampled rows; `None` without a bootstrap interval.
@@ -174,7 +176,12 @@ impl Metric {
 impl ClassMetric {
     /// A metric with its definition.
     pub(super) const fn new(of: fn(&ScoredClasses<'_>) -> Option<f64>, meaning: &'static str) -> Self {
-        Self { of, meaning, resampled: None, estimate: None }
+        Self { of, needs_particles: false, meaning, resampled: None, estimate: None }
+    }
+
+    /// A metric that is about single particles.
+    pub(super) const fn of_particles(of: fn(&ScoredClasses<'_>) -> Option<f64>, meaning: &'static str) -> Self {
+        Self { needs_particles: true, ..Self::new(of, meaning) }
     }
 
     /// The same with a bootstrap interval.

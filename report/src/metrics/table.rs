@@ -82,7 +82,7 @@ metrics!(
         unit: Unit::Share,
         note: "mean over particles",
         better: Some(HigherIsBetter),
-        classes: Some(ClassMetric::new(
+        classes: Some(ClassMetric::of_particles(
             |scored| of_particles(scored, |means| means.accuracy),
             "Mean over particles of each particle's own accuracy.",
         )),
@@ -127,7 +127,7 @@ metrics!(
         name: "NLL, mean over particles",
         unit: Unit::Nats,
         better: Some(LowerIsBetter),
-        classes: Some(ClassMetric::new(
+        classes: Some(ClassMetric::of_particles(
             |scored| of_particles(scored, |means| means.nll),
             "Mean over particles of each particle's own NLL (Gibbs predictor); at least the ensemble's NLL by Jensen's inequality.",
         )),
@@ -295,7 +295,7 @@ metrics!(
     aleatoric = Metric {
         name: "Aleatoric uncertainty",
         unit: Unit::Nats,
-        classes: Some(ClassMetric::new(
+        classes: Some(ClassMetric::of_particles(
             |scored| of_particles(scored, |means| means.aleatoric),
             "Mean over particles and rows of each particle's entropy, in nats: doubt that more training would not remove.",
         )),
@@ -308,7 +308,7 @@ metrics!(
         name: "Epistemic uncertainty",
         unit: Unit::Nats,
         note: "what the particles disagree about, nats",
-        classes: Some(ClassMetric::new(
+        classes: Some(ClassMetric::of_particles(
             |scored| of_particles(scored, |means| means.epistemic),
             "Mutual information: entropy of the mean minus mean of the entropies, in nats; 0 when all particles agree.",
         )),
@@ -320,7 +320,7 @@ metrics!(
     disagreement = Metric {
         name: "Disagreement",
         unit: Unit::Share,
-        classes: Some(ClassMetric::new(
+        classes: Some(ClassMetric::of_particles(
             |scored| scored.particles()?.disagreement.and_then(finite),
             "Mean over rows of the share of particle pairs that predict different classes.",
         )),

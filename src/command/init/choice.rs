@@ -58,7 +58,9 @@ impl<'a> Choice<'a> {
     pub fn of(survey: &'a Survey, target: Option<&str>, whose: Whose) -> Result<Self, String> {
         let columns = &survey.columns;
         if columns.len() < 2 {
-            return Err("the table has a single column; it takes one to predict and one to predict it from".into());
+            return Err("the table has a single column; it takes one to predict and one to predict it from. Cells are separated \
+                        by `,`, `;`, `|` or tabs"
+                .into());
         }
         let (target, target_key, constant_outcomes) = match target {
             Some(key) => (find(columns, key)?, key.to_owned(), Vec::new()),

@@ -87,10 +87,20 @@ pub fn of_file(path: &str, survey: &Survey, choice: &Choice<'_>, names_positive:
         lines.push(("positive", text(&positive), format!("The other class is `{}`.", one_line(&other))));
     }
     lines.extend([
-        ("header", text(if survey.header { "yes" } else { "no" }), String::new()),
+        ("header", text(if survey.header { "yes" } else { "no" }), about_header(survey)),
         ("delimiter", text(&delimiter(survey.delimiter)), String::new()),
     ]);
     lines
+}
+
+/// That a header was guessed, in a table of texts alone.
+fn about_header(survey: &Survey) -> String {
+    let found = match survey.header {
+        _ if survey.columns.iter().any(|column| column.numbers + column.dates > 0) => return String::new(),
+        true => "it was taken for names, as a cell of it is not there again in its column",
+        false => "it was taken for a row, as all its cells are there again in their columns",
+    };
+    format!("No cell is a number or a date, so that line 1 may be either: {found}.")
 }
 
 /// The keys of `[data]` that say which rows are test rows.
