@@ -42,11 +42,14 @@ fn a_target_of_numbers_is_a_regression_and_of_few_whole_numbers_a_classification
     assert_eq!(config(&place, "prices.toml")["data"]["target"].as_str(), Some("price"));
     place.works(&format!("train prices.toml {SHORT}"));
     assert!(place.json("runs/prices/summary.json")["evaluation"]["rmse"].is_f64());
+    assert_eq!(config(&place, "prices.toml")["data"]["rotate"].as_str(), Some("principal"));
+    assert!(place.works("predict runs/prices --input prices.csv").stdout.lines().count() > 100);
 
     let rows: String = (0..80).map(|row| format!("{},{},{}\n", row % 7, row % 3, (row / 3) % 2)).collect();
     place.write("scores.csv", format!("a,b,c\n{rows}"));
     place.works("init scores.csv");
     assert_eq!(config(&place, "scores.toml")["data"]["task"].as_str(), Some("classification"));
+    assert!(config(&place, "scores.toml")["data"].get("rotate").is_none());
     place.works(&format!("train scores.toml {SHORT}"));
 }
 
