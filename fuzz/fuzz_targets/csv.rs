@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         target: ["-1", "0", "y", "1"][pick(5, 4)],
         client: ["", "0"][pick(7, 2)],
         reading: &Reading { group_column: ["", "x"][pick(6, 2)].into(), ..Reading::default() },
-        is_second: false,
+        first: None,
         has_groups: true,
     };
     input::file(data, 64, |path| {
