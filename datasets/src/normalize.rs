@@ -89,14 +89,32 @@ impl FeatureScale {
         FeatureScale::AffineAll { scale: 1.0 / (255.0 * sd), offset: -mean / sd }
     }
 
-    /// The columns that f32 keeps too coarsely, each with the distance of neighbouring numbers at its values: fewer than
+    /// A note on each column that f32 keeps too coarsely.
+    ///
+    /// # Arguments
+    /// - `names`: the names of the features `[p]`, if they have any.
+    pub fn coarse_notes(&self, names: Option<&[String]>) -> Vec<String> {
+        let note = |(column, value, step): (usize, f64, f64)| {
+            let name = match names.and_then(|names| names.get(column)) {
+                Some(name) => format!("feature `{name}`"),
+                None => format!("feature {column}"),
+            };
+            format!(
+                "{name}: near {value} the numbers of f32, in which features are kept, are {step} apart; where its \
+                 values differ by little, subtract a constant from the column, so that they are near 0"
+            )
+        };
+        self.coarse().into_iter().map(note).collect()
+    }
+
+    /// The columns that f32 keeps too coarsely, each with its shift and the distance of neighbouring numbers there: fewer than
     /// [`STEPS`] of them to a standard deviation or range, as where a time in seconds counts from 1970.
-    pub(crate) fn coarse(&self) -> Vec<(usize, f64)> {
+    fn coarse(&self) -> Vec<(usize, f64, f64)> {
         let FeatureScale::PerColumn { shift, scale } = self else { return Vec::new() };
-        let step = |shift: f64| shift.abs() * f64::from(f32::EPSILON);
+        let step = |shift: f64| 2f64.powf(shift.abs().log2().floor()) * f64::from(f32::EPSILON);
         let columns = shift.iter().zip(scale).enumerate();
         let coarse = columns.filter(|(_, (shift, scale))| step(**shift) * STEPS > **scale);
-        coarse.map(|(column, (shift, _))| (column, step(*shift))).collect()
+        coarse.map(|(column, (shift, _))| (column, *shift, step(*shift))).collect()
     }
 
     /// Scales raw features `[rows, p]` in place.

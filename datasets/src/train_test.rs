@@ -102,23 +102,10 @@ impl TrainTest {
         scale.apply(&mut test.features)?;
         let target = TargetScale::of(&train.targets);
         let normalisation = Normalisation { features: scale, target };
-        let coarse =
-            normalisation.features.coarse().into_iter().map(|(column, step)| coarse_note(&train, column, step));
-        let notes = coarse.chain(units::note(&train, &[], &test)).collect();
+        let coarse = normalisation.features.coarse_notes(train.feature_names.as_deref());
+        let notes = coarse.into_iter().chain(units::note(&train, &[], &test)).collect();
         Ok(Self { train, test, normalisation, notes, encoding: None })
     }
-}
-
-/// The note on a column of which f32 keeps too few digits.
-fn coarse_note(train: &Dataset, column: usize, step: f64) -> String {
-    let name = match train.feature_names.as_ref().and_then(|names| names.get(column)) {
-        Some(name) => format!("feature `{name}`"),
-        None => format!("feature {column}"),
-    };
-    format!(
-        "{name}: its values are large and differ by little; features are kept in f32, which is rounded to about {step:.2} there; \
-         subtract a constant from the column, so that its values are near 0"
-    )
 }
 
 /// Checks that a model of the training rows can be tested on the test rows.

@@ -289,6 +289,47 @@ fn a_regression_has_its_own_report() {
     }
 }
 
+/// The verdict on predictions of 0 with a standard deviation of 1 for targets that are given.
+fn verdict_on(target: Vec<f64>) -> (String, String) {
+    let n = target.len();
+    let predictions = RegressionPredictions::new(1, vec![0.0; n], vec![1.0; n], target).unwrap();
+    let verdict = crate::verdict(&Report::new("r", Content::Regression { predictions: &predictions })).unwrap();
+    (verdict.headline, verdict.text)
+}
+
+#[test]
+fn the_verdict_on_intervals_sees_a_bias_and_the_middle_of_the_predictive() {
+    // The quantiles of a normal distribution at (i + 1/2)/n.
+    let normal: Vec<f64> = (0..2000).map(|i| normal_quantile((f64::from(i) + 0.5) / 2000.0)).collect();
+    assert_eq!(verdict_on(normal.clone()).0, "The intervals hold what they promise");
+    // Predictions of 0 for a mean of -0.8 are too high by that; the standard deviation is 1, its standard error 1/√2000.
+    let (headline, text) = verdict_on(normal.iter().map(|z| z - 0.8).collect());
+    assert_eq!(headline, "Biased: the predictions are too high by 0.8000 on average");
+    assert!(text.contains("too high by 0.8000 ± 0.0224 (one standard error), which is 39.0"), "{text}");
+    assert_eq!(
+        verdict_on(normal.iter().map(|z| z + 0.8).collect()).0.split(" by ").next(),
+        Some("Biased: the predictions are too low")
+    );
+    // A bias that is small beside the predictive is none of the headline.
+    assert!(!verdict_on(normal.iter().map(|z| z + 0.1).collect()).0.contains("Biased"));
+    // Nine of ten within the 90 % interval, and none within the 50 % interval, or all of those.
+    let sign = |row: i32| if row / 10 % 2 == 0 { 1.0 } else { -1.0 };
+    let within = |size: f64| (0..2000).map(|row| sign(row) * if row % 10 == 0 { 2.2 } else { size }).collect();
+    let off = "The 90 % intervals hold what they promise, the 50 % intervals are too";
+    assert_eq!(verdict_on(within(0.9)).0, format!("{off} narrow"));
+    assert_eq!(verdict_on(within(0.3)).0, format!("{off} wide"));
+}
+
+/// The quantile of a standard normal distribution, by bisection on its distribution function.
+fn normal_quantile(p: f64) -> f64 {
+    let (mut lo, mut hi) = (-9.0, 9.0);
+    for _ in 0..80 {
+        let mid = 0.5 * (lo + hi);
+        if crate::metrics::normal_cdf(mid) < p { lo = mid } else { hi = mid }
+    }
+    0.5 * (lo + hi)
+}
+
 /// Sums over the rows `[at..end]` of [`predictions`] with one particle.
 fn sums(at: usize, end: usize) -> ClientScores {
     let predictions = predictions();
@@ -354,7 +395,9 @@ fn a_report_of_pooled_sums_has_the_numbers_of_the_report_of_all_rows() {
 #[test]
 fn a_regression_has_a_report_of_pooled_sums_too() {
     let target: Vec<f64> = (0..90).map(|i| (f64::from(i) / 7.0).sin()).collect();
-    let mean = [target.clone(), target.iter().map(|y| y + 0.4).collect()].concat();
+    // Sums do not tell the mean error: it is 0 here.
+    let other = target.iter().enumerate().map(|(row, y)| if row % 2 == 0 { y + 0.4 } else { y - 0.4 });
+    let mean = [target.clone(), other.collect()].concat();
     let all = RegressionPredictions::new(2, mean, vec![6.0; 180], target).unwrap();
     let mut scores = ClientScores::of_targets();
     scores.add_real(&all).unwrap();
@@ -362,7 +405,7 @@ fn a_regression_has_a_report_of_pooled_sums_too() {
     let json = |content, name: &str| json_of(&write(&Report::new("r", content), &dir.path().join(name)).unwrap());
     let of_rows = json(Content::Regression { predictions: &all }, "rows");
     let of_sums = json(Content::Sums { scores: &scores, uncertainty: None }, "sums");
-    assert_same_or_null(&of_sums["overall"], &of_rows["overall"], &[]);
+    assert_same_or_null(&of_sums["overall"], &of_rows["overall"], &["mean_error"]);
     for key in ["pit_histogram", "quantile_calibration", "interval_calibration", "verdict"] {
         assert_eq!(of_sums[key], of_rows[key], "{key}");
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::metrics::{Bin, Calibration, CoverageRow, Interval, share_interval};
 use crate::skill::Skill;
-use crate::text::{percent, points, rows};
+use crate::text::{number, percent, points, rows};
 
 /// The smallest gap that is reported: half a point.
 const NOTABLE: f64 = 0.005;
@@ -15,7 +15,7 @@ const WIDE: f64 = 0.05;
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
-    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`.
+    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression also `biased`.
     pub kind: &'static str,
     /// One short line.
     pub headline: String,
@@ -95,17 +95,31 @@ impl CalibrationVerdict {
         Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new(), warning: None }
     }
 
-    /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage.
-    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize, skill: Skill) -> Self {
+    /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage, that
+    /// of the 50 % intervals beyond three. Predictions that are too high or too low come first.
+    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize, bias: Option<Bias>, skill: Skill) -> Self {
         let Skill { warning, .. } = skill;
         let mut text = beginning(warning.as_deref());
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
             return Self { kind: "calibrated on average", headline: "No intervals".into(), text, warning };
         };
         let miss = row.coverage - row.level;
-        let noise = 2.0 * (row.level * (1.0 - row.level) / n as f64).sqrt();
+        let deviation = |level: f64| (level * (1.0 - level) / n as f64).sqrt();
+        let noise = 2.0 * deviation(row.level);
+        let middle = coverage.iter().find(|row| row.level == 0.5);
+        let middle_miss = middle.map_or(0.0, |row| row.coverage - row.level);
+        let is_middle_off = middle_miss.abs() > (3.0 * deviation(0.5)).max(4.0 * NOTABLE);
+        let bias = bias.filter(|bias| bias.is_notable(n));
+        let biased = bias.map(|bias| bias.headline());
         let (kind, headline) = match () {
+            () if biased.is_some() => ("biased", biased.as_deref().unwrap_or_default()),
             () if miss.abs() <= noise && noise > 2.0 * WIDE => ("too few rows", "Too few rows to tell"),
+            () if miss.abs() <= noise.max(NOTABLE) && is_middle_off && middle_miss > 0.0 => {
+                ("under-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too wide")
+            }
+            () if miss.abs() <= noise.max(NOTABLE) && is_middle_off => {
+                ("over-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too narrow")
+            }
             () if miss.abs() <= noise.max(NOTABLE) => ("calibrated on average", "The intervals hold what they promise"),
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
@@ -119,7 +133,63 @@ impl CalibrationVerdict {
             points(miss),
             100.0 * noise
         );
+        if let Some(row) = middle {
+            text += &format!(" The central 50 % intervals contain {}.", percent(row.coverage));
+        }
+        if let Some(bias) = bias {
+            text += &format!(" {}", bias.sentence(n));
+        }
         Self { kind, headline: headline.to_owned(), text, warning }
+    }
+}
+
+/// The mean error of the predictions of a regression, in the unit of the target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bias {
+    /// The mean of prediction minus target.
+    pub mean: f64,
+    /// The root mean squared error.
+    pub rmse: f64,
+    /// The root of the mean predictive variance.
+    pub sd: f64,
+}
+
+/// A mean error is notable from this share of the mean squared error on, and from this many predictive standard deviations.
+const NOTABLE_BIAS: (f64, f64) = (0.1, 1.0 / 3.0);
+
+impl Bias {
+    /// The standard error of the mean of n errors.
+    fn standard_error(self, n: usize) -> f64 {
+        ((self.rmse.powi(2) - self.mean.powi(2)).max(0.0) / (n.max(2) - 1) as f64).sqrt()
+    }
+
+    fn share(self) -> f64 {
+        (self.mean / self.rmse).powi(2)
+    }
+
+    /// Whether the mean error is beyond two standard errors, and no small part of the errors and of what is predicted of them.
+    fn is_notable(self, n: usize) -> bool {
+        let (share, deviations) = NOTABLE_BIAS;
+        let is_certain = n > 1 && self.mean.abs() > 2.0 * self.standard_error(n);
+        is_certain && self.share() >= share && self.mean.abs() >= deviations * self.sd
+    }
+
+    fn direction(self) -> &'static str {
+        if self.mean > 0.0 { "too high" } else { "too low" }
+    }
+
+    fn headline(self) -> String {
+        format!("Biased: the predictions are {} by {} on average", self.direction(), number(self.mean.abs()))
+    }
+
+    fn sentence(self, n: usize) -> String {
+        format!(
+            "On average the predictions are {} by {} \u{00b1} {} (one standard error), which is {} of the mean squared error.",
+            self.direction(),
+            number(self.mean.abs()),
+            number(self.standard_error(n)),
+            percent(self.share())
+        )
     }
 }
 

@@ -1,9 +1,9 @@
 //! The rows of an experiment, assigned to its clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::datasets::{self, Partition, Rotation, Targets, TrainTest};
+use crate::datasets::{self, Partition, Rotation, TargetScale, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::prior_correction::PriorCorrection;
 use crate::protocol::ClientId;
@@ -27,6 +27,18 @@ pub(super) struct Assigned {
     pub notes: Vec<String>,
 }
 
+/// A real target in the scale of the rows that clients train on, as at sites: without those that are held out for validation
+/// or calibration. A scale that a program has chosen itself stays.
+fn scaled_by_trained_rows(mut data: TrainTest, partition: &Partition) -> TrainTest {
+    let Targets::Real { values } = &data.train.targets else { return data };
+    let trained: BTreeSet<usize> = partition.clients().iter().flatten().copied().collect();
+    if trained.len() < values.len() && data.normalisation.target == TargetScale::of(&data.train.targets) {
+        let values = trained.into_iter().map(|row| values[row]).collect();
+        data.normalisation.target = TargetScale::of(&Targets::Real { values });
+    }
+    data
+}
+
 /// Reads the data set of `[data]`, or takes `own` rows, and assigns them to clients as `[partition]` says.
 ///
 /// # Errors
@@ -43,6 +55,7 @@ pub(super) fn assigned(
     };
     let scheme = config.partition()?;
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
+    let data = scaled_by_trained_rows(data, &partition);
     let data = with_evaluated_rows(config, data, &partition)?;
     let rare = rare_classes::note(config, &data.test.targets)?;
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition

@@ -60,6 +60,7 @@ pub fn serve<B: Backend>(
     let basis = sites.basis(&link, config, &card)?;
     let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
     notes.extend(of_test.into_iter().flatten());
+    notes.extend(card.normalisation.features.coarse_notes(card.feature_names.as_deref()));
     notes.iter().for_each(|note| observer.note(note));
     let shape = card.shape();
 

@@ -313,8 +313,15 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
         );
     }
     for (column, value) in told.constants() {
+        // Features are kept in f32, the target in f64.
+        let same = match value.abs() {
+            large if large >= 16_777_216.0 && column != "The target" => {
+                ", or values so near it that f32 has no other number for them"
+            }
+            _ => "",
+        };
         problems.push(format!(
-            "{column} holds {value} in every training row that has a value; this value is told, as its constant."
+            "{column} holds {value} in every training row that has a value{same}; this value is told, as its constant."
         ));
     }
     match &told.target {

@@ -1,6 +1,6 @@
 //! Notes on columns that look as if sites had written them in different units.
 
-use super::agree::Agreement;
+use super::agree::{Agreement, Means};
 use super::describe::Description;
 use super::encode;
 use super::measure::Deviations;
@@ -33,18 +33,21 @@ pub fn unlike(sites: &[Description], agreed: &Agreement, told: &[Deviations]) ->
         .iter()
         .zip(told)
         .filter(|(site, _)| site.rows >= ENOUGH_ROWS)
-        .filter_map(|(site, told)| Some((site, moments(site, first, agreed, (&means.features, told))?)))
+        .filter_map(|(site, told)| Some((site, moments(site, first, agreed, (means, told))?)))
         .collect();
     if all.len() < 2 {
         return Vec::new();
     }
     let numbers = agreed.encoding.as_ref().map(|encoding| encoding.are_numbers());
     let names = agreed.encoding.as_ref().map_or(agreed.features.clone(), |encoding| encoding.names());
-    let name = |feature: usize| match &names {
-        Some(names) => format!("`{}`", quoted(&names[feature])),
-        None => format!("feature {feature}"),
+    // A real target comes after the features.
+    let width = means.features.len();
+    let name = |column: usize| match &names {
+        _ if column == width => "the target".to_owned(),
+        Some(names) => format!("`{}`", quoted(&names[column])),
+        None => format!("feature {column}"),
     };
-    let is_number = |feature: &usize| numbers.as_ref().is_none_or(|numbers| numbers[*feature]);
+    let is_number = |column: &usize| *column == width || numbers.as_ref().is_none_or(|numbers| numbers[*column]);
     let features: Vec<usize> = (0..all[0].1.len()).filter(is_number).collect();
     let note = |(at, (site, own)): (usize, &(&Description, Vec<Moments>))| {
         let far: Vec<String> = features
@@ -89,24 +92,24 @@ fn usual(own: Moments, others: &[Moments]) -> Option<Moments> {
     is_far.then_some(usual)
 }
 
-/// The moments of each agreed feature at a site; `None` where it tells no sums.
+/// The moments of each agreed feature at a site, and of a real target; `None` where it tells no sums.
 fn moments(
     site: &Description,
     first: &Description,
     agreed: &Agreement,
-    (means, told): (&[f64], &Deviations),
+    (means, told): (&Means, &Deviations),
 ) -> Option<Vec<Moments>> {
     let sums = site.sums.as_ref()?;
     let places = encode::places(site, first);
     let rows = site.rows as f64;
-    let own = match &agreed.encoding {
+    let mut own: Vec<f64> = match &agreed.encoding {
         None => places.iter().map(|column| sums.features[*column].sum.value() / rows).collect(),
         Some(encoding) => {
             let tallies: Vec<_> = places.iter().map(|column| encode::tally(site, *column)).collect();
             encoding.means(&[&tallies], site.rows)
         }
     };
-    if own.len() != told.features.len() || own.len() != means.len() {
+    if own.len() != told.features.len() || own.len() != means.features.len() {
         return None;
     }
     // The mean square around the mean of all sites is the variance plus the square of the distance of the means.
@@ -114,7 +117,9 @@ fn moments(
         let variance = squares.value() / rows - (mean - all).powi(2);
         Moments { mean: *mean, sd: variance.max(0.0).sqrt() }
     };
-    Some(own.iter().zip(means).zip(&told.features).map(of).collect())
+    own.extend(sums.target.as_ref().map(|target| target.sum.value() / rows));
+    let (all, squares) = (means.features.iter().chain(&means.target), told.features.iter().chain(&told.target));
+    Some(own.iter().zip(all).zip(squares).map(of).collect())
 }
 
 #[cfg(test)]

@@ -245,9 +245,13 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         }
         match options.task {
             Task::Classification => labels.push(classes.id(&lines.name(target, "a label")?)),
-            Task::Regression => match lines.number(target, &notation)? {
-                value if (value as f32).is_finite() => values.push(value),
-                _ => return Err(lines.bad(target, "a number below 3.4e38".into())),
+            Task::Regression => match lines.number(target, &notation) {
+                Ok(value) if (value as f32).is_finite() => values.push(value),
+                Ok(_) => return Err(lines.bad(target, "a number below 3.4e38".into())),
+                Err(_) => {
+                    let classes = "; data.task = \"classification\" takes texts as classes";
+                    return Err(lines.bad(target, lines.wanted("a finite number".into()) + classes));
+                }
             },
         }
         if let Some(client) = client {

@@ -275,7 +275,7 @@ impl Lines {
     }
 
     /// The expected content of a field, with a hint where the first line was taken for data.
-    fn wanted(&self, expected: String) -> String {
+    pub fn wanted(&self, expected: String) -> String {
         match self.guessed_data && self.line == 1 {
             true => expected + " (if this line is a header, say so)",
             false => expected,

@@ -6,12 +6,12 @@ use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
     COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, NoSkillTargets, PIT_BINS,
     RegressionPredictions, ScoredTargets, TargetSums, coverage_of_pit, coverage_table, interval_calibration,
-    level_grid, pit_histogram, quantile_calibration, rmse,
+    level_grid, mean_error, pit_histogram, quantile_calibration, rmse, sharpness,
 };
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
-use crate::verdict::CalibrationVerdict;
+use crate::verdict::{Bias, CalibrationVerdict};
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
@@ -54,7 +54,12 @@ impl RegressionAnalysis {
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         let no_skill = NoSkillTargets::of(predictions.target());
         Ok(Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, predictions.rows(), skill(&scored, no_skill.as_ref())),
+            verdict: CalibrationVerdict::of_intervals(
+                &coverage,
+                predictions.rows(),
+                bias(&scored),
+                skill(&scored, no_skill.as_ref()),
+            ),
             no_skill,
             left_out: None,
             particles: Some(predictions.particles()),
@@ -75,7 +80,7 @@ impl RegressionAnalysis {
         let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
         let [quantile_calibration, interval_calibration] = sums.curves(rows);
         Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, rows, Skill::default()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows, None, Skill::default()),
             no_skill: None,
             left_out: Some(LEFT_OUT),
             particles: None,
@@ -96,7 +101,13 @@ impl RegressionAnalysis {
 pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
     let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
     let no_skill = NoSkillTargets::of(scored.predictions().target());
-    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len(), skill(scored, no_skill.as_ref()))
+    let skill = skill(scored, no_skill.as_ref());
+    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len(), bias(scored), skill)
+}
+
+fn bias(scored: &ScoredTargets<'_>) -> Option<Bias> {
+    let predictions = scored.predictions();
+    Some(Bias { mean: mean_error(predictions)?, rmse: rmse(predictions)?, sd: sharpness(predictions)? })
 }
 
 fn skill(scored: &ScoredTargets<'_>, no_skill: Option<&NoSkillTargets>) -> Skill {

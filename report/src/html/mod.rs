@@ -124,7 +124,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
 
 fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
     let class = match verdict.kind {
-        "over-confident" => "over",
+        "over-confident" | "biased" => "over",
         "under-confident" => "under",
         _ => "level",
     };

@@ -77,8 +77,8 @@ pub use ranking::{Ranking, Times};
 pub use recalibration::{Estimate, NoSlope, Recalibration};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,
-    ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, pit, pit_histogram, predictive_moments,
-    quantile, quantile_calibration, rmse, sharpness,
+    ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, mean_error, pit, pit_histogram,
+    predictive_moments, quantile, quantile_calibration, rmse, sharpness,
 };
 pub(crate) use regression::{CURVE_LEVELS, PIT_BINS, coverage_of_pit};
 pub use report_table::REPORT;

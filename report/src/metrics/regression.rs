@@ -68,6 +68,11 @@ pub fn rmse(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     mean(errors(predictions).map(|e| e * e)).map(f64::sqrt)
 }
 
+/// Mean of prediction minus target: above 0 where predictions are too high.
+pub fn mean_error(predictions: &RegressionPredictions<'_>) -> Option<f64> {
+    mean(errors(predictions))
+}
+
 /// Mean absolute error of the predictive mean.
 pub fn mae(predictions: &RegressionPredictions<'_>) -> Option<f64> {
     mean(errors(predictions).map(f64::abs))

@@ -7,7 +7,7 @@ use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Decision, Definition, Group, Overall};
 use super::metric::{ClassMetric, Metric, Resampled, TargetMetric, Unit};
 use super::ranking::Ranking;
-use super::regression::sharpness;
+use super::regression::{mean_error, sharpness};
 use super::target_sums::TargetScore;
 
 /// The metrics that only a report computes.
@@ -94,6 +94,18 @@ pub static REPORT: &[Metric] = &[
         )),
         sums: Some(|scores| scores.calibration()?.debiased_l2()),
         places: &[(Overall, 170), (Definition, 210)],
+        ..Metric::EMPTY
+    },
+    Metric {
+        key: "mean_error",
+        name: "Mean error",
+        unit: Unit::Target,
+        small_print: "prediction \u{2212} target: above 0 is too high",
+        targets: Some(TargetMetric::new(
+            |scored| mean_error(scored.predictions()),
+            "Mean of the mixture's mean minus the target, in the unit of the target: above 0 where predictions are too high.",
+        )),
+        places: &[(Overall, 35), (Card, 95), (Definition, 55)],
         ..Metric::EMPTY
     },
     Metric {

@@ -282,11 +282,12 @@ fn names_the_site(column: &SurveyColumn) -> bool {
     is_place && column.distinct() == Some(1)
 }
 
+/// Whether a target is of numbers or of classes; a few cells that are neither number nor missing make no classes of numbers.
 fn task_of(target: &SurveyColumn) -> Task {
-    match target.are_all(target.numbers)
-        && !(target.whole && target.distinct().is_some_and(|count| count <= MOST_CLASSES))
-    {
-        true => Task::Regression,
-        false => Task::Classification,
-    }
+    let are_few = |most: usize| target.distinct().is_some_and(|count| count <= most);
+    let are_numbers = match target.are_all(target.numbers) {
+        true => !(target.whole && are_few(MOST_CLASSES)),
+        false => 2 * target.numbers > target.present() && !are_few(MOST_NAMES),
+    };
+    if are_numbers { Task::Regression } else { Task::Classification }
 }

@@ -176,7 +176,14 @@ fn about_target(choice: &Choice<'_>) -> String {
             format!("{target} has {}.{count}", listed(values.iter()))
         }
         (Task::Classification, None) => format!("{target} has more than a thousand distinct texts."),
-        (Task::Regression, _) => format!("{target} holds numbers."),
+        (Task::Regression, _) => match &choice.target.other {
+            Some((line, cell)) if !choice.target.are_all(choice.target.numbers) => format!(
+                "{target} holds numbers, but for some cells, the first of them `{}` in line {line}: no run begins before they \
+                 are numbers or empty.",
+                one_line(cell)
+            ),
+            _ => format!("{target} holds numbers."),
+        },
     }
 }
 
