@@ -208,6 +208,23 @@ def test_tables_are_found_by_their_columns() -> None:
         run.predict(frame[["a", "c"]])
     with pytest.raises(fedstein.ConfigError, match="the rows: rows of 2 features; the run has rows of 3"):
         run.predict(X[:, :2])
+    with pytest.raises(fedstein.DataError, match="2 columns 'a'"):
+        run.predict(pd.concat([frame, frame[["a"]]], axis=1))
+
+
+def test_columns_whose_names_are_numbers_are_found_by_them() -> None:
+    X, y, _ = trees()
+    frame = pd.DataFrame(X)
+    run = fedstein.train(data=fedstein.Data(frame, y), progress=False, **SMALL)
+    want = run.predict(frame)
+    assert np.array_equal(run.predict(frame[[2, 0, 1]]), want)
+    assert np.array_equal(run.predict(frame.rename(columns=str)[["1", "2", "0"]]), want)
+    with pytest.raises(fedstein.DataError, match="no column '0'"):
+        run.predict(frame.rename(columns={0: 99}))
+    # Test rows of their own, in another order.
+    held_out = (frame[[1, 2, 0]], y)
+    same = fedstein.train(data=fedstein.Data(frame, y, test=held_out), progress=False, **SMALL)
+    assert np.array_equal(same.predict(frame), same.predictions)
 
 
 def test_a_feature_that_cannot_be_predicted_is_named_and_counted_from_0() -> None:

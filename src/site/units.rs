@@ -130,22 +130,24 @@ mod tests {
     use super::super::measure::measure;
     use super::super::scale::means_for;
     use super::*;
-    use crate::datasets::Normalise;
+    use crate::datasets::{Normalise, Targets};
     use ndarray::Array2;
 
-    /// The notes on sites with creatinine in these units, beside an age.
+    /// The notes on sites with creatinine in these units, beside an age, and two classes.
     fn notes(units: &[f32]) -> Vec<String> {
+        let labels: Vec<usize> = (0..40).map(|row| row % 2).collect();
+        notes_with(units, |_| classes(&labels, &["no", "yes"]))
+    }
+
+    /// The same with targets, given by site.
+    fn notes_with(units: &[f32], targets: impl Fn(usize) -> Targets) -> Vec<String> {
         let of_site = |(index, unit): (usize, &f32)| {
             let value = |(row, column): (usize, usize)| match column {
                 0 => 40.0 + ((7 * row + index) % 30) as f32,
                 _ => unit * (0.7 + 0.01 * ((11 * row + 3 * index) % 40) as f32),
             };
-            let labels: Vec<usize> = (0..40).map(|row| row % 2).collect();
-            let targets = classes(&labels, &["no", "yes"]);
-            (
-                site(index),
-                rows(&format!("print {index}"), Array2::from_shape_fn((40, 2), value), &["age", "creatinine"], targets),
-            )
+            let cells = Array2::from_shape_fn((40, 2), value);
+            (site(index), rows(&format!("print {index}"), cells, &["age", "creatinine"], targets(index)))
         };
         let sites: Vec<_> = units.iter().enumerate().map(of_site).collect();
         let described: Vec<Description> = sites.iter().map(|(site, rows)| describe(site, rows, 7)).collect();
@@ -172,6 +174,15 @@ mod tests {
             told[0].starts_with("site-1: ") && told[0].contains("`creatinine` (7") && !told[0].contains("age"),
             "{told:?}"
         );
+        // A real target, here a thousand times as large at the last site.
+        let target = |index: usize| {
+            let unit = if index == 2 { 1000.0 } else { 1.0 };
+            Targets::Real { values: (0..40).map(|row| unit * (450.0 + f64::from(7 * row % 30))).collect() }
+        };
+        let told = notes_with(&[1.0, 1.0, 1.0], target);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("site-2: ") && told[0].contains("the target (46"), "{told:?}");
+        assert!(!told[0].contains("age") && !told[0].contains("creatinine"), "{told:?}");
         // Of two sites it is not known which is unlike.
         let told = notes(&[1.0, 88.4]);
         assert_eq!(told.len(), 2, "{told:?}");

@@ -214,6 +214,31 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
 }
 
 #[test]
+fn the_sites_of_a_regression_with_held_out_rows_train_to_its_bits() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, 400 + (i * i) % 97);
+    place.write("table.csv", "a,b,y\n".to_owned() + &(0..90).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.task=regression --set model.hidden=[4] \
+                --set data.rotate=principal --set partition.validation=0.2 --set partition.calibration=0.1 --set rounds=2 \
+                --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=3";
+    place.works(&format!("train --quiet {keys} --out runs/here"));
+    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    place.works(&format!("{command} --quiet --out runs/sites"));
+    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
+    // The target has the scale of the rows that are trained on: 51 of 72, as the sites' files have them.
+    let trained: Vec<f64> = (0..3)
+        .flat_map(|site| {
+            let text = place.text(&format!("rehearsal/{site}/train.csv"));
+            text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect::<Vec<f64>>()
+        })
+        .collect();
+    let mean = trained.iter().sum::<f64>() / trained.len() as f64;
+    let kept = place.json("runs/here/model.json")["normalisation"]["target"]["mean"].as_f64().unwrap();
+    assert!((kept - mean).abs() < 1e-9 && trained.len() < 60, "{kept} {mean} {}", trained.len());
+}
+
+#[test]
 fn the_sites_of_a_table_with_a_positive_class_weights_and_groups_train_to_its_bits() {
     let place = Place::new();
     let row = |i: usize| {

@@ -29,12 +29,29 @@ __all__ = ["Data"]
 
 
 def columns_of(values: Any) -> list[str] | None:
-    """The names of a table's columns, where they are texts."""
+    """The names of a table's columns as texts; None where the values are no table."""
     columns = getattr(values, "columns", None)
-    if columns is None:
-        return None
-    names = list(columns)
-    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
+    return None if columns is None else [str(name) for name in columns]
+
+
+def in_order_of(names: list[str] | None, table: Any, what: str) -> Any:
+    """The columns of a table that have these names, in their order; the table itself where either has no names.
+
+    Raises
+    ------
+    DataError
+        The table has no such column, or several.
+    """
+    columns = columns_of(table)
+    if names is None or columns is None or columns == names:
+        return table
+    for name in names:
+        if columns.count(name) != 1:
+            found = "no column" if name not in columns else f"{columns.count(name)} columns"
+            raise DataError(f"the {what} have {found} {name!r}; the run was trained on {names}")
+    # The names of the table itself may be numbers.
+    own = list(table.columns)
+    return table[[own[columns.index(name)] for name in names]]
 
 
 def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
@@ -61,20 +78,21 @@ def _refuse_columns(values: Any, what: str) -> None:
     DataError
         A column is not; the first such column is named.
     """
-    for name in columns_of(values) or []:
+    for name in getattr(values, "columns", []):
         column = as_array(values[name], what)
         if column.dtype.kind in "Of":
             missing = next((row for row, value in enumerate(column.tolist()) if is_missing(value)), None)
             if missing is not None:
                 raise DataError(
-                    f"{what}: row {missing} has no value in column {name!r}; leave such rows out, or fill them"
+                    f"{what}: row {missing} has no value in column {name!r}; leave such rows out, or fill them "
+                    "(scikit-learn: SimpleImputer)"
                 )
         try:
             as_floats(column, what)
         except DataError as error:
             if column.dtype.kind in "mM":
                 raise DataError(f"{error} (column {name!r})") from error
-            reason = "; leave it out, or encode it in numbers, such as 0 and 1"
+            reason = "; leave it out, or encode it in numbers (scikit-learn: OneHotEncoder)"
             raise DataError(f"{what}: column {name!r} is not of numbers{reason}") from error
 
 
@@ -214,10 +232,8 @@ class Data:
             share = float(test) if not isinstance(test, tuple) else 0.0
             self._rows = Rows.split(train, share, seed, normalise)
         else:
-            columns = columns_of(held_out[0])
-            if names is not None and columns is not None and columns != names:
-                raise DataError(f"the columns of the test rows are {columns}, those of the training rows {names}")
-            held = rows(held_out[0], test_targets, of_test_clients, None, "test features")
+            table = in_order_of(names, held_out[0], "test rows")
+            held = rows(table, test_targets, of_test_clients, None, "test features")
             self._rows = Rows.of(train, held, normalise)
         self.name = name
 

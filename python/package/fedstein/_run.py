@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from . import _fedstein
 from ._arrays import FloatArray, as_bins, as_text
-from ._data import Data, columns_of, features_of
+from ._data import Data, features_of, in_order_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
 from ._report import Report
 
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def classes(self) -> list[str] | None:
-        """The names of the classes in the order of the columns of predictions; None for a regression."""
+        """The names of the classes, as texts, in the order of the columns of predictions; None for a regression."""
         return self._finished.classes()
 
     @cached_property
@@ -133,7 +133,10 @@ class Run:
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """Predictions on the test rows: probabilities [n, C], or predictive means [n] in the unit of the target."""
+        """Predictions on the test rows: probabilities [n, C], or predictive means [n] in the unit of the target.
+
+        Probabilities are those of the particles, without the map of a run with calibration rows.
+        """
         found = self._predicted
         return found["probabilities"] if "probabilities" in found else found["mean"].mean(axis=0)
 
@@ -171,14 +174,8 @@ class Run:
     def _forecast(
         self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
     ) -> dict[str, NDArray[np.float64]]:
-        names, columns = self._finished.feature_names(), columns_of(X)
-        if names is not None and columns is not None and columns != names:
-            missing = [name for name in names if name not in columns]
-            if missing:
-                raise DataError(f"the rows have no column {missing[0]!r}; the run was trained on {names}")
-            X = X[names]
         features: FloatArray
-        features, shape = features_of(X, "features")
+        features, shape = features_of(in_order_of(self._finished.feature_names(), X, "rows"), "features")
         self._check_shape(shape)
         return self._finished.predict(features, with_members, raw, level)
 
@@ -256,7 +253,8 @@ class Run:
     def predict_uncertainty(self, X: Any) -> dict[str, NDArray[np.float64]]:
         """The uncertainty of predictions on new rows and its two parts.
 
-        Parameters and errors are those of `predict`.
+        `X` and errors are those of `predict`. A temperature or another map of the run is not applied: these are the
+        numbers of the particles, as with `raw=True`.
 
         Returns
         -------
@@ -277,6 +275,10 @@ class Run:
         title: str | None = None,
     ) -> Report:
         """The calibration report on the test rows.
+
+        It is on the probabilities of the particles (`predictions`). Of a run with calibration rows it has what the
+        temperature, or another map, does on the test rows in a section of its own; `fedstein.report(run.predict(X), y)`
+        is a report on probabilities after the map.
 
         Parameters
         ----------

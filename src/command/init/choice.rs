@@ -223,9 +223,7 @@ fn find<'a>(columns: &'a [SurveyColumn], key: &str) -> Result<&'a SurveyColumn, 
 /// The column that is probably to be predicted: by its name, else the last one that can be, else the first.
 fn guess(survey: &Survey) -> Option<&SurveyColumn> {
     let columns = &survey.columns;
-    let can = |column: &&SurveyColumn| {
-        is_discrete(column) || (column.are_all(column.numbers) && column.distinct() != Some(1))
-    };
+    let can = |column: &&SurveyColumn| is_discrete(column) || (holds_numbers(column) && column.distinct() != Some(1));
     let named = columns.iter().filter(can).filter_map(|column| Some((names::target_rank(column)?, column)));
     let names_clients = |column: &SurveyColumn| names::is_client(column) && !is_measured(column);
     let is_other = |column: &&SurveyColumn| names_clients(column) || Use::of(column, survey) == Use::Id;
@@ -282,12 +280,13 @@ fn names_the_site(column: &SurveyColumn) -> bool {
     is_place && column.distinct() == Some(1)
 }
 
-/// Whether a target is of numbers or of classes; a few cells that are neither number nor missing make no classes of numbers.
+/// Whether a column holds numbers. A few cells that are neither number nor missing make no classes of many numbers.
+fn holds_numbers(column: &SurveyColumn) -> bool {
+    let are_many = column.distinct().is_none_or(|count| count > MOST_NAMES);
+    column.are_all(column.numbers) || (are_many && 2 * column.numbers > column.present())
+}
+
 fn task_of(target: &SurveyColumn) -> Task {
-    let are_few = |most: usize| target.distinct().is_some_and(|count| count <= most);
-    let are_numbers = match target.are_all(target.numbers) {
-        true => !(target.whole && are_few(MOST_CLASSES)),
-        false => 2 * target.numbers > target.present() && !are_few(MOST_NAMES),
-    };
-    if are_numbers { Task::Regression } else { Task::Classification }
+    let are_classes = target.whole && target.distinct().is_some_and(|count| count <= MOST_CLASSES);
+    if holds_numbers(target) && !are_classes { Task::Regression } else { Task::Classification }
 }

@@ -504,6 +504,11 @@ pub(crate) fn known_metric(name: &str) -> Result<(), String> {
     if known().any(|metric| metric == name) {
         return Ok(());
     }
+    if let Some(of_rows) = name.strip_prefix("validation_").filter(|of_rows| metrics.contains(of_rows)) {
+        return Err(format!(
+            "`{name}` is not a metric: with evaluation.rows = \"validation\" `{of_rows}` is that of the validation rows"
+        ));
+    }
     let hint = nearest(name, known()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     Err(format!("`{name}` is not a metric{hint}"))
 }
