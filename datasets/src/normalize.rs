@@ -16,7 +16,7 @@ pub struct Normalisation {
 }
 
 /// The least number of different values to a standard deviation that is not coarse.
-const STEPS: f64 = 64.0;
+const STEPS: f64 = 128.0;
 
 /// The scale of the features.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
