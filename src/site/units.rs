@@ -92,7 +92,7 @@ fn usual(own: Moments, others: &[Moments]) -> Option<Moments> {
     is_far.then_some(usual)
 }
 
-/// The moments of each agreed feature at a site, and of a real target; `None` where it tells no sums.
+/// The moments of each agreed feature at a site, and of a real target; `None` where it does not tell the sums of all.
 fn moments(
     site: &Description,
     first: &Description,
@@ -109,7 +109,9 @@ fn moments(
             encoding.means(&[&tallies], site.rows)
         }
     };
-    if own.len() != told.features.len() || own.len() != means.features.len() {
+    let of_target = [means.target.is_some(), sums.target.is_some(), told.target.is_some()];
+    let are_all = of_target == [true; 3] || of_target == [false; 3];
+    if !are_all || own.len() != told.features.len() || own.len() != means.features.len() {
         return None;
     }
     // The mean square around the mean of all sites is the variance plus the square of the distance of the means.
