@@ -110,20 +110,20 @@ impl CalibrationVerdict {
         let middle_miss = middle.map_or(0.0, |row| row.coverage - row.level);
         let is_middle_off = middle_miss.abs() > (3.0 * deviation(0.5)).max(4.0 * NOTABLE);
         let bias = bias.filter(|bias| bias.is_notable(n));
-        let biased = bias.map(|bias| bias.headline());
+        let holds = miss.abs() <= noise.max(NOTABLE);
         let (kind, headline) = match () {
-            () if biased.is_some() => ("biased", biased.as_deref().unwrap_or_default()),
             () if miss.abs() <= noise && noise > 2.0 * WIDE => ("too few rows", "Too few rows to tell"),
-            () if miss.abs() <= noise.max(NOTABLE) && is_middle_off && middle_miss > 0.0 => {
+            () if holds && is_middle_off && middle_miss > 0.0 => {
                 ("under-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too wide")
             }
-            () if miss.abs() <= noise.max(NOTABLE) && is_middle_off => {
+            () if holds && is_middle_off => {
                 ("over-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too narrow")
             }
-            () if miss.abs() <= noise.max(NOTABLE) => ("calibrated on average", "The intervals hold what they promise"),
+            () if holds => ("calibrated on average", "The intervals hold what they promise"),
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
         };
+        let (kind, headline) = bias.map_or_else(|| (kind, headline.to_owned()), |bias| ("biased", bias.headline()));
         text += &format!(
             "The central {:.0} % intervals contain {} of the {} targets, {} points from what they promise (chance alone moves this \
              by up to {:.1}).",
@@ -139,7 +139,7 @@ impl CalibrationVerdict {
         if let Some(bias) = bias {
             text += &format!(" {}", bias.sentence(n));
         }
-        Self { kind, headline: headline.to_owned(), text, warning }
+        Self { kind, headline, text, warning }
     }
 }
 

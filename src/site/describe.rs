@@ -312,13 +312,11 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
                 .into(),
         );
     }
-    for (column, value) in told.constants() {
-        // Features are kept in f32, the target in f64.
-        let same = match value.abs() {
-            large if large >= 16_777_216.0 && column != "The target" => {
-                ", or values so near it that f32 has no other number for them"
-            }
-            _ => "",
+    for (column, value, is_f32) in told.constants() {
+        // From 2^24 on f32 does not have all whole numbers.
+        let same = match is_f32 && value.abs() >= 16_777_216.0 {
+            true => ", or values so near it that f32 has no other number for them",
+            false => "",
         };
         problems.push(format!(
             "{column} holds {value} in every training row that has a value{same}; this value is told, as its constant."
@@ -372,12 +370,13 @@ impl Description {
         column_called(self.features.as_deref(), feature)
     }
 
-    /// The columns whose value is told because all training rows have it, with that value.
-    fn constants(&self) -> Vec<(String, f64)> {
+    /// The columns whose value is told because all training rows have it, with that value, and whether it is kept in f32, as
+    /// features are and the target is not.
+    fn constants(&self) -> Vec<(String, f64, bool)> {
         let Some(sums) = &self.sums else { return Vec::new() };
         let numbers = sums.features.iter().chain(sums.tallies.iter().flatten().map(|tally| &tally.sum)).enumerate();
-        let features = numbers.filter_map(|(at, column)| Some((self.column(at), column.constant?)));
-        let target = sums.target.iter().filter_map(|column| Some(("The target".to_owned(), column.constant?)));
+        let features = numbers.filter_map(|(at, column)| Some((self.column(at), column.constant?, true)));
+        let target = sums.target.iter().filter_map(|column| Some(("The target".to_owned(), column.constant?, false)));
         features.chain(target).collect()
     }
 }

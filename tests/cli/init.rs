@@ -45,7 +45,7 @@ fn a_target_of_numbers_is_a_regression_and_of_few_whole_numbers_a_classification
     assert_eq!(config(&place, "prices.toml")["data"]["rotate"].as_str(), Some("principal"));
     assert!(place.works("predict runs/prices --input prices.csv").stdout.lines().count() > 100);
 
-    // A cell that is no number makes no classes of the others.
+    // A cell that is not a number does not make classes of the others.
     place.write("odd.csv", prices(200).replacen("\n", "\n1,2,<0.5\n", 1));
     assert!(place.works("init odd.csv").stdout.contains("regression of `price`"));
     assert!(place.text("odd.toml").contains("the first of them `<0.5` in line 2"), "{}", place.text("odd.toml"));

@@ -119,6 +119,7 @@ impl Lines {
         };
         if is_header {
             self.check_text()?;
+            // Nothing is lost after the check; a name that is read with a result would make the list grow by doubling.
             let name = |column: usize| String::from_utf8_lossy(&self.record[column]).into_owned();
             self.names = Some((0..self.width).map(name).collect());
             self.waiting = false;

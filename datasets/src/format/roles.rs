@@ -4,7 +4,7 @@ use super::csv::CsvOptions;
 use super::lines::Lines;
 use crate::DataError;
 use crate::columns::{CellKind, Notation, Purpose, Reading, is_missing};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::Path;
 
@@ -63,11 +63,12 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
             }
         }
     }
-    if let (Some(first), Some(names)) = (options.first.and_then(|first| first.names.as_ref()), &lines.names)
-        && let Some(absent) = first.iter().find(|name| !names.contains(name))
-    {
-        let absent = super::table::text(absent.as_bytes());
-        return Err(lines.columns(format!("it has no column `{absent}` of the training file")));
+    if let (Some(first), Some(names)) = (options.first.and_then(|first| first.names.as_ref()), &lines.names) {
+        let names: HashSet<&String> = names.iter().collect();
+        if let Some(absent) = first.iter().find(|name| !names.contains(name)) {
+            let absent = super::table::text(absent.as_bytes());
+            return Err(lines.columns(format!("it has no column `{absent}` of the training file")));
+        }
     }
     let kinds = [CellKind::Category, CellKind::Boolean, CellKind::Date];
     for ((key, columns), kind) in reading.named_features().into_iter().zip(kinds) {

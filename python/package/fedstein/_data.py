@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
@@ -45,13 +46,13 @@ def in_order_of(names: list[str] | None, table: Any, what: str) -> Any:
     columns = columns_of(table)
     if names is None or columns is None or columns == names:
         return table
-    for name in names:
-        if columns.count(name) != 1:
-            found = "no column" if name not in columns else f"{columns.count(name)} columns"
-            raise DataError(f"the {what} have {found} {name!r}; the run was trained on {names}")
     # The names of the table itself may be numbers.
-    own = list(table.columns)
-    return table[[own[columns.index(name)] for name in names]]
+    counts, own = Counter(columns), dict(zip(columns, table.columns, strict=True))
+    for name in names:
+        if counts[name] != 1:
+            found = f"{counts[name]} columns" if counts[name] else "no column"
+            raise DataError(f"the {what} have {found} {name!r}; the run was trained on {names}")
+    return table[[own[name] for name in names]]
 
 
 def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
