@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::metrics::{Bin, Calibration, CoverageRow, Interval, share_interval};
+use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
 use crate::skill::Skill;
 use crate::text::{number, percent, points, rows};
 
@@ -27,9 +27,7 @@ pub struct CalibrationVerdict {
 }
 
 impl CalibrationVerdict {
-    /// The verdict on the mean gap, which counts only if its interval excludes 0. `interval` is that of a bootstrap; where
-    /// every row is right, or every row wrong, resampled rows are so too and say little, and the interval is that of the
-    /// accuracy instead. `skill` compares the accuracy of the rows with a prediction without skill, where that is known.
+    /// The verdict on the mean gap, which counts only if its 95 % interval excludes 0. `skill` compares the accuracy of the rows with a prediction without skill, where that is known.
     pub(super) fn of_classes(
         calibration: &Calibration,
         interval: Option<Interval>,
@@ -41,13 +39,6 @@ impl CalibrationVerdict {
         };
         let (confidence, accuracy) = (mean(|bin| bin.confidence), mean(|bin| bin.accuracy));
         let gap = confidence - accuracy;
-        let is_alike = |share: f64| filled().all(|bin| bin.accuracy == Some(share));
-        let interval = if is_alike(1.0) || is_alike(0.0) {
-            let Interval { lo, hi } = share_interval(accuracy, calibration.rows());
-            Some(Interval { lo: confidence - hi, hi: confidence - lo })
-        } else {
-            interval
-        };
         let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         let is_wide = interval.is_none_or(|i| (i.hi - i.lo) / 2.0 > WIDE);
         let kind = match () {

@@ -153,6 +153,16 @@ fn sets_without_chance_hold_it_at_least_as_often_and_are_never_empty() {
 }
 
 #[test]
+fn a_class_without_weight_has_the_score_of_the_one_before_and_is_in_the_sets_of_that_threshold() {
+    // Nine rows whose truth has a probability too small to change the sum of 1.
+    let rows = ClassPredictions::new(vec![1; 9], 2, [1.0, 1e-20].repeat(9)).unwrap();
+    let limit = threshold(&class_scores(Score::Aps, &rows, None).unwrap(), 0.9).unwrap();
+    assert_eq!(limit, Some(1.0));
+    assert_eq!(class_set(Score::Aps, &[1.0, 1e-20], limit, None), [true, true]);
+    assert_eq!(class_set(Score::Aps, &[0.7, 0.3], Some(0.7), None), [true, false]);
+}
+
+#[test]
 fn intervals_hold_the_target_as_often_as_the_level_says_over_a_thousand_draws() {
     for score in [Score::Normalised, Score::Cqr] {
         let covered = covered(|_, rng| {

@@ -71,7 +71,8 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
 }
 
 /// Intervals of the headline scores of a classification: percentiles over the same resamples, and Wald's for the estimates
-/// of the logistic recalibration.
+/// of the logistic recalibration. That of the signed gap is from the accuracy's (Wilson's) where all rows are right, or all
+/// wrong.
 ///
 /// The calibration error of a resample is above that of the rows on average, because resampling
 /// adds noise to every bin: its interval says how far the number can move, not where its centre
@@ -168,7 +169,11 @@ pub fn score_intervals<R: Rng + ?Sized>(
         let estimate = metric.classes?.estimate?;
         Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
     };
-    let intervals = keys.into_iter().zip(intervals).chain(Metric::all().filter_map(estimated)).collect();
+    let of_gap = |(key, interval)| match key {
+        "signed_gap" => (key, scored.top().interval_of_gap(interval)),
+        _ => (key, interval),
+    };
+    let intervals = keys.into_iter().zip(intervals).map(of_gap).chain(Metric::all().filter_map(estimated)).collect();
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 

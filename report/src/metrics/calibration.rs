@@ -7,8 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bootstrap::Interval;
 use super::error::{MetricError, check_finite, check_length, finite};
 use super::predictions::ClassPredictions;
+use super::share::share_interval;
 
 /// Largest number of bins.
 pub const MAX_BINS: usize = 100_000;
@@ -194,6 +196,16 @@ impl Calibration {
     /// Mean confidence minus accuracy: positive when over-confident.
     pub fn signed_gap(&self) -> Option<f64> {
         self.weighted(|gap| gap)
+    }
+
+    /// The 95 % interval of the signed gap: `interval`, unless every row is right, or every row wrong. Resampled rows are then so
+    /// too, and the variance is that of the confidence alone; the interval is that of the accuracy instead (Wilson's).
+    pub(super) fn interval_of_gap(&self, interval: Option<Interval>) -> Option<Interval> {
+        let are_all = |share: f64| self.filled().all(|(bin, _)| bin.accuracy == Some(share));
+        let confidence = self.mean_confidence().filter(|_| are_all(1.0) || are_all(0.0));
+        let Some((confidence, gap)) = confidence.zip(self.signed_gap()) else { return interval };
+        let Interval { lo, hi } = share_interval((confidence - gap).clamp(0.0, 1.0), self.n);
+        Some(Interval { lo: confidence - hi, hi: confidence - lo })
     }
 
     /// Mean confidence.

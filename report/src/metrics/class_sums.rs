@@ -234,12 +234,14 @@ impl ClassSums {
         Some(BrierDecomposition::of_bins(&self.calibration(), brier))
     }
 
-    /// A 95 % interval of the mean gap of the top label: that of a normal distribution with the variance of the rows.
+    /// A 95 % interval of the mean gap of the top label: that of a normal distribution with the variance of the rows, and
+    /// where all are right, or all wrong, that of the accuracy (Wilson's).
     pub fn signed_gap_interval(&self, rows: usize) -> Option<Interval> {
-        let gap = self.calibration().signed_gap()?;
+        let calibration = self.calibration();
+        let gap = calibration.signed_gap()?;
         let n = rows as f64;
         let half = 1.96 * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
-        Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? })
+        calibration.interval_of_gap(Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? }))
     }
 }
 

@@ -47,6 +47,10 @@ pub struct NoSkillTargets {
 impl NoSkillTargets {
     /// The scores over these targets; `None` where all of them are equal, or without one.
     pub fn of(targets: &[f64]) -> Option<Self> {
+        // The mean of equal numbers may not be that number, to the last digit.
+        if targets.iter().all(|target| *target == targets[0]) {
+            return None;
+        }
         let n = targets.len() as f64;
         let mean = targets.iter().sum::<f64>() / n;
         let precision = n / targets.iter().map(|target| (target - mean).powi(2)).sum::<f64>();
@@ -84,6 +88,8 @@ mod tests {
         assert!((of.nll - entropy).abs() < 1e-12, "{} {entropy}", of.nll);
         // Gneiting and Raftery 2007, equation (21), in Python; a numerical integral gives 1.78264.
         assert!((of.crps - 1.782_643_329_412).abs() < 1e-9, "{}", of.crps);
+        // Seven times 0.1 is not 0.7, so that the mean is not 0.1.
+        assert_eq!(NoSkillTargets::of(&[0.1; 7]), None);
         assert_eq!((NoSkillTargets::of(&[2.0, 2.0]), NoSkillTargets::of(&[])), (None, None));
     }
 }

@@ -128,6 +128,18 @@ fn the_worst_calibrated_group_is_first_where_that_is_asked_for() {
     };
     assert_eq!(order(&groups), ["right", "half", "fair"]);
     assert_eq!(order(&groups.worst_first()), ["half", "right", "fair"]);
+    // One row that is wrong, or right, tells little: 100 rows of which 60 are right with a confidence of 0.9 tell more.
+    let label = |row: usize| usize::from(row < 1 || (1..41).contains(&row));
+    let predictions = ClassPredictions::new((0..102).map(label).collect(), 2, [0.9, 0.1].repeat(102)).unwrap();
+    let of_row = |row: usize| if row == 0 { 0 } else { 1 + usize::from(row > 100) };
+    let names = ["unlucky", "many", "lucky"].map(String::from).to_vec();
+    let groups = Groups::new(names, (0..102).map(of_row).collect()).unwrap().worst_first();
+    let json = parsed(&Report { groups: Some(&groups), ..report(&predictions, None) });
+    let first = |at: usize| json["groups"][at]["name"].as_str().unwrap().to_owned();
+    assert_eq!([first(0), first(1), first(2)], ["many", "unlucky", "lucky"]);
+    // 0.9 minus SciPy's binomtest(0, 1).proportion_ci(0.95, "wilson"), 0 to 0.7935.
+    let interval = &json["groups"][1]["confidence_intervals"]["signed_gap"];
+    assert!((interval["lo"].as_f64().unwrap() - 0.1065).abs() < 1e-4, "{interval}");
     // Of a regression the coverage of 90 % intervals counts: all rows of `y` are outside.
     let mean = (0..90).map(|row| if row < 60 { 0.0 } else { 9.0 }).collect();
     let target = (0..90).map(|row| (f64::from(row) * 0.7).sin()).collect();
