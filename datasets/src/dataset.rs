@@ -203,8 +203,12 @@ impl Dataset {
                 }
             }
             Targets::Real { values } => {
-                if let Some((row, value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-                    return refuse(format!("row {row} has the target {value}; targets must be finite"));
+                // Models have numbers of 32 bits, and the squares of larger ones may overflow in 64.
+                let is_usable = |value: f64| (value as f32).is_finite();
+                if let Some((row, value)) = values.iter().enumerate().find(|(_, value)| !is_usable(**value)) {
+                    return refuse(format!(
+                        "row {row} has the target {value:e}; targets must be finite, and below 3.4e38"
+                    ));
                 }
             }
             Targets::None { .. } => {}

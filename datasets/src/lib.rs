@@ -75,7 +75,7 @@ pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
 pub use recalibration::{KeptSets, KeptVector, Recalibration};
 pub use registry::{FileStatus, sets, status};
-pub use rotation::{Rotation, SecondMoment};
+pub use rotation::{Rotation, SecondMoment, features_together};
 pub use source::{
     DATA_KINDS, DataConfig, DataFile, DataSet, Origin, RaetschSet, RaetschSplit, UciSet, delimiter, load,
 };

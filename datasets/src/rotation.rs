@@ -7,12 +7,18 @@
 use std::ops::Range;
 
 use nalgebra::{DMatrix, SymmetricEigen};
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis, Slice};
 
 use crate::DataError;
 
 /// Rows that are multiplied at once.
 const CHUNK: usize = 4096;
+
+/// The number of rows of which [`features_together`] takes the second moment.
+const LOOKED_AT: usize = 1000;
+
+/// The number of its steps.
+const ITERATIONS: usize = 30;
 
 /// The sum of x xᵀ over some rows x.
 ///
@@ -69,6 +75,33 @@ impl SecondMoment {
         self.rows += other.rows;
         self.upper.iter_mut().zip(&other.upper).for_each(|(sum, more)| *sum += more);
     }
+}
+
+/// How many features move together, at most: the largest eigenvalue of the second moment of features `[rows, p]` of which each
+/// is divided by its root mean square. It is 1 where all are uncorrelated, and p where all are multiples of one. Of more than
+/// 1,000 rows, so many are looked at, evenly spaced.
+pub fn features_together(features: ArrayView2<f32>) -> f64 {
+    let stride = features.nrows().div_ceil(LOOKED_AT).max(1);
+    let mut rows = features.slice_axis(Axis(0), Slice::new(0, None, stride as isize)).mapv(f64::from);
+    for mut column in rows.columns_mut() {
+        let norm = column.dot(&column).sqrt();
+        if norm > 0.0 {
+            column /= norm;
+        }
+    }
+    // Power iteration, from a vector that no pattern of signs is orthogonal to.
+    let mut axis = Array1::from_shape_fn(rows.ncols(), |feature| 1.0 + (feature as f64 * 0.618_034).fract());
+    let mut largest = 0.0;
+    for _ in 0..ITERATIONS {
+        let length = axis.dot(&axis).sqrt();
+        if length == 0.0 {
+            break;
+        }
+        axis /= length;
+        axis = rows.t().dot(&rows.dot(&axis));
+        largest = axis.dot(&axis).sqrt();
+    }
+    largest
 }
 
 /// The number of elements on and above the diagonal.
@@ -176,6 +209,23 @@ fn chunks(rows: usize) -> impl Iterator<Item = Range<usize>> {
 mod tests {
     use super::*;
     use ndarray::array;
+
+    #[test]
+    fn features_that_move_together_are_counted() {
+        let together = |features: Array2<f32>| features_together(features.view());
+        let one = |row: usize| ((row * 7) % 11) as f32 - 5.0;
+        // Multiples of one feature, of either sign and any unit; a constant 0 moves with none.
+        let units = [1.0, -3.0, 1e6, 0.0, -2e-3];
+        let multiples = together(Array2::from_shape_fn((2500, 5), |(row, column)| units[column] * one(row)));
+        assert!((multiples - 4.0).abs() < 1e-6, "{multiples}");
+        let orthogonal = together(array![[1., 0., 0.], [0., 5., 0.], [0., 0., 2.], [-1., 0., 0.]]);
+        assert!((orthogonal - 1.0).abs() < 1e-9, "{orthogonal}");
+        // Two features with the correlation 3/5: the eigenvalues are 1 ± 3/5.
+        let two = together(array![[1., 1.], [1., 1.], [1., 1.], [1., 1.], [1., -1.]]);
+        assert!((two - 1.6).abs() < 1e-3, "{two}");
+        assert_eq!(together(Array2::zeros((3, 2))), 0.0);
+        assert_eq!(together(Array2::zeros((0, 2))), 0.0);
+    }
 
     /// Rows on a line through the origin, with a little of the direction across.
     fn line() -> Array2<f32> {

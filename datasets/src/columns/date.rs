@@ -47,19 +47,22 @@ impl DateFormat {
     pub fn days(&self, text: &str) -> Option<f64> {
         let mut rest = text;
         let mut format = self.0.as_str();
-        let mut found = [0; 3];
+        let (mut found, mut has_gone) = ([0; 3], false);
         while let Some(sign) = format.chars().next() {
             match PARTS.iter().position(|part| format.starts_with(part)) {
                 Some(part) => {
                     let digits = rest.bytes().take(PARTS[part].len()).take_while(u8::is_ascii_digit).count();
-                    // A year has four digits; a day and a month may have one.
-                    if digits == 0 || (part == 0 && digits < 4) {
+                    let after = &format[PARTS[part].len()..];
+                    // A year has four digits. A day and a month may have one, unless other digits follow or have gone before:
+                    // 2024111 may be of January or of November.
+                    let is_between = has_gone || PARTS.iter().any(|part| after.starts_with(part));
+                    if digits == 0 || (digits < PARTS[part].len() && (part == 0 || is_between)) {
                         return None;
                     }
                     found[part] = rest[..digits].parse().ok()?;
-                    (rest, format) = (&rest[digits..], &format[PARTS[part].len()..]);
+                    (rest, format, has_gone) = (&rest[digits..], after, true);
                 }
-                None => (rest, format) = (rest.strip_prefix(sign)?, &format[sign.len_utf8()..]),
+                None => (rest, format, has_gone) = (rest.strip_prefix(sign)?, &format[sign.len_utf8()..], false),
             }
         }
         let [year, month, day] = found;
@@ -157,6 +160,11 @@ mod tests {
             assert_eq!(days(format, text), Some(20_088.0), "{format}");
         }
         assert_eq!(days("DD.MM.YYYY", "1.5.2024"), days("YYYY-MM-DD", "2024-05-01"));
+        // Without a sign between them it would not be known which of the two has one digit.
+        for (format, text) in [("YYYYMMDD", "2024111"), ("DDMM.YYYY", "111.2024"), ("YYYYMM/DD", "20241/11")] {
+            assert_eq!(days(format, text), None, "{format}");
+        }
+        assert_eq!(days("YYYYMM/DD", "202401/1"), days("YYYY-MM-DD", "2024-01-01"));
     }
 
     #[test]

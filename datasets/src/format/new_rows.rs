@@ -90,7 +90,7 @@ pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) ->
         ),
         None => (vec![CellKind::Number; card.features], false),
     };
-    let wanted = Wanted { names: names.as_deref(), kinds, missing, is_encoded: card.encoding.is_some() };
+    let wanted = Wanted { names: names.as_deref(), kinds, missing };
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
     let ignore: Vec<&str> = options.ignore.iter().copied().chain(ignore).collect();
@@ -126,7 +126,7 @@ pub fn read_features(
     delimiter: u8,
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
-    let wanted = Wanted { names, kinds: vec![CellKind::Number; width], missing: false, is_encoded: false };
+    let wanted = Wanted { names, kinds: vec![CellKind::Number; width], missing: false };
     let others = Others { ignore, beside: &[], asked: &[] };
     read_cells(path, &wanted, (delimiter, &Reading::default()), &others).map(|read| read.cells)
 }
@@ -139,9 +139,6 @@ struct Wanted<'a> {
     kinds: Vec<CellKind>,
     /// Whether cells may be missing.
     missing: bool,
-    /// Whether there are columns of texts and the like, so that the content of the first line does not say whether it is
-    /// a header.
-    is_encoded: bool,
 }
 
 /// Columns that are not features.
@@ -169,7 +166,8 @@ fn read_cells(
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     let header = match wanted.names {
-        Some(names) if wanted.is_encoded && lines.first_line_has(names) => Header::Yes,
+        // What its content looks like does not matter then: names may be numbers.
+        Some(names) if lines.first_line_has(names) => Header::Yes,
         _ => Header::Auto,
     };
     lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;

@@ -95,8 +95,9 @@ fn all_appear_again(path: &Path, delimiter: u8) -> Result<bool, DataError> {
     Ok(once.is_empty())
 }
 
-/// Whether the first line has names although it has numbers too: its cells are all different, it has the only text of a
-/// column of numbers, and none of its texts is there again in its column.
+/// Whether the first line has names although it has numbers too: its cells are all different, none of its texts is there
+/// again in its column, and it has the only text of a column of numbers, or its numbers count columns from 0, as those that
+/// pandas writes.
 fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bool, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     lines.header(Header::No, &[], &Notation::default())?;
@@ -108,9 +109,10 @@ fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bo
     if !first.iter().all(|cell| seen.insert(cell)) {
         return Ok(false);
     }
+    let are_counted = count_from_0(&first, notations);
     let texts: Vec<usize> = (0..first.len()).filter(|column| is_name(&first[*column], notations)).collect();
     let (mut heads, mut numbers) = (texts.clone(), vec![0; first.len()]);
-    while !heads.is_empty() && lines.next()? {
+    while (are_counted || !heads.is_empty()) && lines.next()? {
         let cells = lines.cells().0;
         if texts.iter().any(|&column| cells[column] == first[column]) {
             return Ok(false);
@@ -118,7 +120,15 @@ fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bo
         heads.retain(|&column| is_missing(&cells[column]) || is_number(&cells[column], notations));
         heads.iter().for_each(|&column| numbers[column] += usize::from(!is_missing(&cells[column])));
     }
-    Ok(heads.iter().any(|&column| numbers[column] > 0))
+    Ok(are_counted || heads.iter().any(|&column| numbers[column] > 0))
+}
+
+/// Whether the numbers of a line are 0, 1, 2 and so on, at least three of them.
+fn count_from_0(cells: &ByteRecord, notations: &Notations) -> bool {
+    let numbers = cells.iter().filter(|cell| is_number(cell, notations));
+    let counted = numbers.enumerate().map(|(at, cell)| cell == at.to_string().as_bytes());
+    let found: Vec<bool> = counted.collect();
+    found.len() >= 3 && found.iter().all(|is_next| *is_next)
 }
 
 /// Whether a cell is a number with either decimal mark.
@@ -261,6 +271,11 @@ mod tests {
             ("age,5,died\nNA,2,yes\n\"1,5\",4,no\n", true),
             // Nothing says that the texts are of another kind than those below.
             ("2019,2020,y\n1,2,a\n3,4,b\n", false),
+            // As pandas names columns, with and without its index; a row that counts has a text that is there again.
+            ("0,1,2,y\n5,2,1,a\n3,4,1,b\n", true),
+            (",0,1,2\n0,5,2,1\n1,3,4,1\n", true),
+            ("0,1,2,a\n5,2,1,a\n3,4,1,b\n", false),
+            ("0,1,y\n1,2,a\n3,4,b\n", false),
             // A measured value that is not a number, in the first row.
             ("<LOD,2,3\n1,2,0\n3,4,1\n", false),
             ("12 mg,2,3\n1,2,0\n3,4,1\n", false),

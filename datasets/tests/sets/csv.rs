@@ -322,6 +322,20 @@ fn gzipped_tables_are_read_and_damaged_ones_reported() {
 }
 
 #[test]
+fn a_header_of_numbers_is_known_by_the_names_of_the_features() {
+    let dir = TempDir::new().unwrap();
+    let read = |text: &str, names: [&str; 2]| {
+        read_features(&file(&dir, text), 2, Some(&names.map(String::from)), b',', &[]).unwrap()
+    };
+    for names in [["0", "1"], ["2018", "2019"], ["a", "2019"]] {
+        let [one, other] = names;
+        assert_eq!(read(&format!("{one},{other}\n1,2\n3,4\n"), names), array![[1., 2.], [3., 4.]]);
+        assert_eq!(read(&format!("{other},{one}\n1,2\n3,4\n"), names), array![[2., 1.], [4., 3.]]);
+        assert_eq!(read("1,2\n3,4\n", names), array![[1., 2.], [3., 4.]]);
+    }
+}
+
+#[test]
 fn features_to_predict_may_come_with_a_header_and_a_target() {
     let dir = TempDir::new().unwrap();
     let expected = array![[1., 2.], [3., 4.]];
