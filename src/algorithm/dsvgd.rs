@@ -29,6 +29,7 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use super::relay::Relay;
+use super::uploaded::Uploaded;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::KdeBandwidth;
@@ -109,18 +110,14 @@ impl DsvgdConfig {
     };
 }
 
-/// The names under which a client keeps Θ_k, whether it was ever visited, Θ as it uploaded it, and the optimiser states
-/// of its two loops.
+/// The names under which a client keeps Θ_k, whether it was ever visited, and the optimiser states of its two loops.
 const FACTOR: &str = "factor";
-const UPLOADED: &str = "uploaded";
 const VISITED: &str = "visited";
 const LOCAL: &str = "local_optimizer";
 const DISTILL: &str = "distill_optimizer";
 
 struct Client<B: Backend> {
     config: DsvgdConfig,
-    /// Whether the client keeps the Θ that it uploads and predicts with it.
-    personal: bool,
     sends: Sends,
     svgd: Svgd,
     reset_optimizer: bool,
@@ -130,7 +127,7 @@ struct Client<B: Backend> {
     factor: Particles<B>,
     visited: bool,
     /// Θ after the last visit, where the client predicts with it.
-    uploaded: Option<Particles<B>>,
+    uploaded: Uploaded<B>,
     /// The optimiser states of the local loop and of the distillation loop.
     optimizers: [OptimizerState; 2],
     session: Session<B>,
@@ -150,9 +147,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and ∇ log p0 where the factor holds it
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
-        let (damping, clip) = (density.kde_damping, density.clip());
         let (mut score_norm, likelihood) = (None, &mut self.likelihood);
-        let mut others = cavity.score(damping, clip, svgd.optimizer.longest_step(theta.dim()));
+        let mut others = cavity.score(density, svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             if score_norm.is_none() {
@@ -180,7 +176,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             self.factor = as_sent(self.factor.clone(), request.wire, &self.session)?;
         }
         self.visited = true;
-        self.uploaded = self.personal.then(|| moved.clone());
+        self.uploaded.set(&moved);
         if !self.reset_optimizer {
             self.optimizers = [local, distill];
         }
@@ -192,7 +188,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
-        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
+        Ok(self.uploaded.predictor())
     }
 
     fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
@@ -203,7 +199,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 let cavity = self.cavity(&theta, request)?;
                 let local = self.likelihood.score_in(&theta, *rows, request.round, cavity.prior_weight);
                 let density = self.config.density;
-                let others = cavity.score(density.kde_damping, density.clip(), f64::INFINITY)(&theta)?;
+                let others = cavity.score(density, f64::INFINITY)(&theta)?;
                 Score::dense(local).plus(others).evaluate(&theta)
             }
         };
@@ -211,15 +207,13 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        self.factor.bytes() + self.uploaded.as_ref().map_or(0, Particles::bytes)
+        self.factor.bytes() + self.uploaded.bytes()
     }
 
     fn save(&self) -> Result<State, RunError> {
         let mut state = State::default().with_part(BATCHES, self.likelihood.save());
         state = state.with_particles(FACTOR, &self.factor)?.with_count(VISITED, usize::from(self.visited));
-        if let Some(uploaded) = &self.uploaded {
-            state = state.with_particles(UPLOADED, uploaded)?;
-        }
+        state = self.uploaded.save(state)?;
         if !self.reset_optimizer {
             state = state.with_optimizer(LOCAL, &self.optimizers[0])?.with_optimizer(DISTILL, &self.optimizers[1])?;
         }
@@ -230,8 +224,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.restore(&state.part(BATCHES))?;
         self.factor = state.particles(FACTOR, self.factor.layout(), &self.session)?;
         self.visited = state.count(VISITED)? != 0;
-        let uploaded = || state.particles(UPLOADED, self.factor.layout(), &self.session);
-        self.uploaded = if self.personal && self.visited { Some(uploaded()?) } else { None };
+        self.uploaded.restore(state, self.factor.layout(), &self.session)?;
         if !self.reset_optimizer {
             self.optimizers = [state.optimizer(LOCAL, &self.session)?, state.optimizer(DISTILL, &self.session)?];
         }
@@ -285,7 +278,6 @@ pub(super) fn clients<B: Backend>(config: DsvgdConfig, setup: &mut Setup<B>, sen
         let client = Client {
             clients: setup.roster.len(),
             config,
-            personal: setup.personal && sends == Sends::Global,
             sends,
             svgd: setup.svgd,
             reset_optimizer: setup.reset_optimizer,
@@ -293,7 +285,7 @@ pub(super) fn clients<B: Backend>(config: DsvgdConfig, setup: &mut Setup<B>, sen
             likelihood,
             factor: setup.initial.clone(),
             visited: false,
-            uploaded: None,
+            uploaded: Uploaded::new(setup.personal && sends == Sends::Global),
             optimizers: Default::default(),
             session: setup.session.clone(),
         };

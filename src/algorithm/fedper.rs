@@ -10,19 +10,16 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::local::{LocalLoop, LocalSteps};
-use super::split::Split;
+use super::split::{BaseServer, Split};
 use super::{Algorithm, Capabilities};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{
-    ClientHalf, Halves, Message, PARTICLES, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
-};
+use crate::protocol::{ClientHalf, Halves, Message, PARTICLES, Predictor, ROWS, Request, Setup, Watch};
 
 /// `[algorithm] kind = "fedper"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,43 +41,6 @@ impl FedPerConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
-}
-
-struct Server<B: Backend> {
-    /// The base under the initial head.
-    theta: Particles<B>,
-    split: Split,
-    session: Session<B>,
-}
-
-impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize) -> Result<Message, RunError> {
-        self.split.message_of(&self.theta)
-    }
-
-    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
-        let base = mixed(&self.split.base_of(&self.theta), AveragingWeights::Rows.of(&replies), bases)?;
-        self.theta = self.split.joined(&base, &self.theta);
-        Ok(())
-    }
-
-    fn particles(&self) -> &Particles<B> {
-        &self.theta
-    }
-
-    fn publish(&self) -> Result<Message, RunError> {
-        self.split.message_of(&self.theta)
-    }
-
-    fn save(&self) -> Result<State, RunError> {
-        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
-    }
-
-    fn restore(&mut self, state: &State) -> Result<(), RunError> {
-        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
-        Ok(())
-    }
 }
 
 struct Client<B: Backend> {
@@ -146,9 +106,6 @@ impl Algorithm for FedPerConfig {
             (id, Box::new(Client { local, split, own, session }) as _)
         };
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
-        Ok(Halves {
-            server: Box::new(Server { theta: initial.clone(), split: split.clone(), session: setup.session }),
-            clients,
-        })
+        Ok(Halves { server: Box::new(BaseServer::new(initial.clone(), split.clone(), setup.session)), clients })
     }
 }

@@ -412,24 +412,21 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 /// The prior p̄, the kernel density estimate of Θ̄, for one loop.
 struct GlobalPrior<B: Backend> {
     density: Evaluator<B>,
-    damping: f64,
-    /// The largest norm of a row of the score; `None` without clipping.
-    bound: Option<f64>,
+    config: DensityConfig,
 }
 
 impl<B: Backend> GlobalPrior<B> {
     fn new(centres: &Particles<B>, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
         let density = Kde::new(centres, config.density.kde())?;
-        let bound = config.density.clip().map(|clip| clip * (centres.dim() as f64).sqrt() / density.lambda());
-        Ok(Self { density: density.evaluator(longest_step), damping: config.density.kde_damping, bound })
+        Ok(Self { density: density.evaluator(longest_step), config: config.density })
     }
 
     /// The clipped score ρ·∇ log p̄.
     fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
-        let score = self.density.score(at)?.times(self.damping);
-        match self.bound {
-            Some(bound) if !self.density.kde().has_zero_score() => Ok(score.clipped(at, bound)?),
-            _ => Ok(score),
+        let score = self.density.score(at)?;
+        match self.density.kde().has_zero_score() {
+            true => Ok(score),
+            false => self.config.bounded(score, at, self.density.kde().lambda()),
         }
     }
 

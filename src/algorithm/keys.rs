@@ -5,9 +5,13 @@ use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, Interval, Key, NumberOr, POSITIVE, key, whole};
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Backend;
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
+use crate::error::RunError;
+use crate::particles::Particles;
 use crate::protocol::LocalData;
 use crate::rows::Order;
+use crate::stein::Score;
 
 /// The steps of a client and the rows they see: `local_steps`, `batch`, `minibatch`, `likelihood_scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -48,9 +52,17 @@ impl DensityConfig {
         KdeConfig { mode: self.kde, bandwidth: bandwidth(self.kde_bandwidth) }
     }
 
-    /// The clipping bound c; `None` without clipping.
-    pub fn clip(&self) -> Option<f64> {
-        (self.kde_clip > 0.0).then_some(self.kde_clip)
+    /// The score ρ·s of densities with kernels of the standard deviation λ, at particles `[N, d]`: the norm of every row is at
+    /// most c·√d/λ.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn bounded<B: Backend>(&self, score: Score<B>, at: &Particles<B>, lambda: f64) -> Result<Score<B>, RunError> {
+        let score = score.times(self.kde_damping);
+        match self.kde_clip > 0.0 {
+            true => Ok(score.clipped(at, self.kde_clip * (at.dim() as f64).sqrt() / lambda)?),
+            false => Ok(score),
+        }
     }
 }
 

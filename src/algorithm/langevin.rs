@@ -75,7 +75,7 @@ impl Langevin {
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn step<B: Backend>(
+    pub fn step<B: Backend>(
         &self,
         chains: Particles<B>,
         score: &Particles<B>,

@@ -1,5 +1,9 @@
 //! The training loop of a client on its own rows, for all methods whose clients keep no density.
 
+use std::sync::Arc;
+
+use fedstein_models::Layout;
+
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -21,7 +25,7 @@ pub struct LocalLoop {
 }
 
 /// The rows of a client, and the steps along their scores.
-pub(super) struct LocalSteps<B: Backend> {
+pub struct LocalSteps<B: Backend> {
     /// The kernel and the optimiser.
     pub svgd: Svgd,
     /// The client's rows.
@@ -96,6 +100,11 @@ impl<B: Backend> LocalSteps<B> {
         Ok(())
     }
 
+    /// The blocks of the parameters.
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.like.layout()
+    }
+
     /// Reads the parameters `[N, d]` that the client has saved under this name.
     ///
     /// # Errors
@@ -156,6 +165,6 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 /// The proximal term `weight`·(centre − θ), the score of −(weight/2)·‖θ − centre‖².
-pub(super) fn pull<B: Backend>(at: &Particles<B>, centre: &Particles<B>, weight: f64) -> Score<B> {
+pub fn pull<B: Backend>(at: &Particles<B>, centre: &Particles<B>, weight: f64) -> Score<B> {
     Score::dense(centre.clone().zip(at.clone(), |centre, theta| (centre - theta).mul_scalar(weight)))
 }

@@ -43,7 +43,7 @@ impl MeanFieldState {
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn save(&self) -> Result<State, RunError> {
+    pub fn save(&self) -> Result<State, RunError> {
         Ok(State::default().with_optimizer(MEAN, &self.mean)?.with_optimizer(RHO, &self.rho)?)
     }
 
@@ -51,7 +51,7 @@ impl MeanFieldState {
     ///
     /// # Errors
     /// A part is missing or malformed.
-    pub(super) fn in_state<B: Backend>(state: &State, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn in_state<B: Backend>(state: &State, session: &Session<B>) -> Result<Self, RunError> {
         Ok(Self { mean: state.optimizer(MEAN, session)?, rho: state.optimizer(RHO, session)? })
     }
 }
@@ -147,7 +147,7 @@ impl<B: Backend> MeanField<B> {
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn save(&self) -> Result<State, RunError> {
+    pub fn save(&self) -> Result<State, RunError> {
         Ok(State::default().with_particles(MEAN, &self.mean)?.with_particles(RHO, &self.rho)?)
     }
 
@@ -155,7 +155,7 @@ impl<B: Backend> MeanField<B> {
     ///
     /// # Errors
     /// An array is missing or has another shape.
-    pub(super) fn in_state(state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn in_state(state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
         let read = |name| state.particles(name, layout, session);
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }

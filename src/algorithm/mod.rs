@@ -37,6 +37,7 @@ pub mod sgld;
 mod split;
 pub mod svgd;
 pub mod u_dsvgd;
+mod uploaded;
 
 use std::fmt;
 

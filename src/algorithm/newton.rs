@@ -39,6 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
 use super::local::{LocalLoop, LocalSteps};
+use super::uploaded::Uploaded;
 use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
@@ -192,9 +193,6 @@ const CURVATURE: &str = "curvature";
 const SHARED_MOMENTS: &str = "input_moments";
 const OWN_MOMENTS: &str = "hidden_moments";
 
-/// The name under which a client keeps the Θ that it uploaded, where it predicts with it.
-const UPLOADED: &str = "uploaded";
-
 /// A client half; its methods are the parts of a visit.
 pub(crate) struct Client<B: Backend> {
     id: ClientId,
@@ -202,9 +200,8 @@ pub(crate) struct Client<B: Backend> {
     local: LocalSteps<B>,
     streams: Streams,
     session: Session<B>,
-    /// Whether the client keeps the Θ that it uploads and predicts with it.
-    personal: bool,
-    uploaded: Option<Particles<B>>,
+    /// Θ after the last visit, where the client predicts with it.
+    uploaded: Uploaded<B>,
 }
 
 impl<B: Backend> Client<B> {
@@ -285,12 +282,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let moved = as_sent(moved, request.wire, &self.session)?;
         let reply = self.local.reply(&moved)?.with_array(GRADIENT, self.gradient(&moved, request.round).to_array()?);
         let reply = self.with_curvature(reply, &moved, request.round)?;
-        self.uploaded = self.personal.then(|| moved.clone());
+        self.uploaded.set(&moved);
         Ok(diagnosed(reply, score_norm, None))
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
-        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
+        Ok(self.uploaded.predictor())
     }
 
     fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
@@ -310,24 +307,16 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        self.uploaded.as_ref().map_or(0, Particles::bytes)
+        self.uploaded.bytes()
     }
 
     fn save(&self) -> Result<State, RunError> {
-        let state = self.local.save()?;
-        Ok(match &self.uploaded {
-            Some(uploaded) => state.with_particles(UPLOADED, uploaded)?,
-            None => state,
-        })
+        self.uploaded.save(self.local.save()?)
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.local.restore(state)?;
-        self.uploaded = match state.has(UPLOADED) {
-            true => Some(self.local.particles_in(state, UPLOADED)?),
-            false => None,
-        };
-        Ok(())
+        self.uploaded.restore(state, self.local.layout(), &self.session)
     }
 }
 
@@ -358,12 +347,12 @@ impl Algorithm for NewtonConfig {
 impl NewtonConfig {
     /// The clients of a setup that live in this process.
     fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
-        let (streams, session, personal) = (setup.streams, setup.session.clone(), setup.personal);
+        let (streams, session, is_kept) = (setup.streams, setup.session.clone(), setup.personal);
         let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
         let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
         locals.map(move |(id, local)| {
             let (plan, session) = (plan.clone(), session.clone());
-            Client { id, plan, local, streams, session, personal, uploaded: None }
+            Client { id, plan, local, streams, session, uploaded: Uploaded::new(is_kept) }
         })
     }
 

@@ -45,9 +45,8 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
-use super::split::Split;
+use super::split::{BaseServer, Split};
 use super::{Algorithm, Capabilities};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
@@ -55,8 +54,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::{Particles, read_matrix};
 use crate::protocol::{
-    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, PARTICLES, Predictor, ROWS, Reply, Request,
-    ServerHalf, Setup, Watch,
+    BATCHES, ClientHalf, ClientId, Halves, LocalData, Message, OPTIMIZER, Predictor, ROWS, Request, Setup, Watch,
 };
 use crate::random::Purpose;
 use crate::rows::{Minibatches, Shard};
@@ -115,47 +113,6 @@ impl PFedGpConfig {
     fn gp(&self) -> GpConfig {
         let kernel = Rbf { output_scale: self.output_scale, length_scale: self.length_scale };
         GpConfig { kernel, inference_steps: self.inference_steps }
-    }
-}
-
-struct Server<B: Backend> {
-    /// The shared layers under the first head.
-    network: Particles<B>,
-    split: Split,
-    session: Session<B>,
-}
-
-impl<B: Backend> ServerHalf<B> for Server<B> {
-    fn configure(&self, _round: usize) -> Result<Message, RunError> {
-        self.split.message_of(&self.network)
-    }
-
-    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
-        let mean = mixed(&self.split.base_of(&self.network), AveragingWeights::Rows.of(&replies), bases)?;
-        self.network = self.split.joined(&mean, &self.network);
-        Ok(())
-    }
-
-    fn particles(&self) -> &Particles<B> {
-        &self.network
-    }
-
-    fn publish(&self) -> Result<Message, RunError> {
-        self.split.message_of(&self.network)
-    }
-
-    fn state_bytes(&self) -> u64 {
-        self.split.base_of(&self.network).bytes()
-    }
-
-    fn save(&self) -> Result<State, RunError> {
-        Ok(State::default().with_particles(PARTICLES, &self.network)?)
-    }
-
-    fn restore(&mut self, state: &State) -> Result<(), RunError> {
-        self.network = state.particles(PARTICLES, self.network.layout(), &self.session)?;
-        Ok(())
     }
 }
 
@@ -366,6 +323,6 @@ impl Algorithm for PFedGpConfig {
             Ok((id, Box::new(client) as _))
         };
         let clients = here.into_iter().map(client).collect::<Result<_, RunError>>()?;
-        Ok(Halves { server: Box::new(Server { network: initial, split, session }), clients })
+        Ok(Halves { server: Box::new(BaseServer::new(initial, split, session)), clients })
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use fedstein_models::{Block, Layout};
 
+use super::fedavg::{AveragingWeights, mixed};
 use crate::backend::{Backend, Session};
+use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::Message;
+use crate::protocol::{Message, PARTICLES, Reply, ServerHalf};
 
 /// The name of a base in messages.
 const BASE: &str = "base";
@@ -75,5 +77,54 @@ impl Split {
     pub fn joined<B: Backend>(&self, base: &Particles<B>, head: &Particles<B>) -> Particles<B> {
         let head = &head.blocks()[self.base_blocks()..];
         Particles::from_blocks([base.blocks(), head].concat(), self.whole.clone())
+    }
+}
+
+/// A server that averages the bases of its clients by their rows.
+pub(super) struct BaseServer<B: Backend> {
+    /// The base under the initial head, which completes it to a whole network.
+    theta: Particles<B>,
+    split: Split,
+    session: Session<B>,
+}
+
+impl<B: Backend> BaseServer<B> {
+    /// A server that begins with this network.
+    pub fn new(theta: Particles<B>, split: Split, session: Session<B>) -> Self {
+        Self { theta, split, session }
+    }
+}
+
+impl<B: Backend> ServerHalf<B> for BaseServer<B> {
+    fn configure(&self, _round: usize) -> Result<Message, RunError> {
+        self.split.message_of(&self.theta)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        let bases = replies.iter().map(|reply| self.split.base_in(&reply.message, &self.session));
+        let base = mixed(&self.split.base_of(&self.theta), AveragingWeights::Rows.of(&replies), bases)?;
+        self.theta = self.split.joined(&base, &self.theta);
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn publish(&self) -> Result<Message, RunError> {
+        self.split.message_of(&self.theta)
+    }
+
+    fn state_bytes(&self) -> u64 {
+        self.split.base_of(&self.theta).bytes()
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        Ok(State::default().with_particles(PARTICLES, &self.theta)?)
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.theta = state.particles(PARTICLES, self.theta.layout(), &self.session)?;
+        Ok(())
     }
 }

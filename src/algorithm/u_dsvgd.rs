@@ -18,6 +18,7 @@ use super::keys::{
     MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
 use super::relay::Relay;
+use super::uploaded::Uploaded;
 use super::{Algorithm, Capabilities, REPLACES, Replies};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -112,13 +113,9 @@ struct PastVisit<B: Backend> {
 const FROM_PRIOR: &str = "from_prior";
 const SENT: &str = "sent";
 const MOVED: &str = "moved";
-/// The name under which a client keeps the Θ that it uploaded last, where it predicts with it.
-const UPLOADED: &str = "uploaded";
 
 struct Client<B: Backend> {
     config: UDsvgdConfig,
-    /// Whether the client keeps the Θ that it uploads and predicts with it.
-    personal: bool,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
@@ -126,7 +123,7 @@ struct Client<B: Backend> {
     /// The client's own rounds; their product is t_k.
     visits: Vec<PastVisit<B>>,
     /// Θ after the last visit, where the client predicts with it.
-    uploaded: Option<Particles<B>>,
+    uploaded: Uploaded<B>,
     optimizer: OptimizerState,
     like: Particles<B>,
     session: Session<B>,
@@ -164,7 +161,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Global::Kde(q) if !q.has_zero_score() => Some(mean(&q.effective_sample_size(&moved)?)),
             _ => None,
         };
-        self.uploaded = self.personal.then(|| moved.clone());
+        self.uploaded.set(&moved);
         // A density whose score is 0 everywhere need not be kept.
         if !after.has_zero_score() {
             self.visits.push(PastVisit { before, after, sent: theta, moved: moved.clone() });
@@ -173,7 +170,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
-        Ok(self.uploaded.clone().map_or(Predictor::Published, Predictor::Own))
+        Ok(self.uploaded.predictor())
     }
 
     fn answer(&mut self, request: &Request, question: &Question) -> Result<Message, RunError> {
@@ -193,8 +190,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn state_bytes(&self) -> u64 {
         // Every visit keeps the particles of q before and after; p0 needs none.
         let sets = |visit: &PastVisit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
-        let sets = self.visits.iter().map(sets).sum::<u64>() + u64::from(self.uploaded.is_some());
-        sets * self.like.bytes()
+        self.visits.iter().map(sets).sum::<u64>() * self.like.bytes() + self.uploaded.bytes()
     }
 
     fn save(&self) -> Result<State, RunError> {
@@ -204,9 +200,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             state =
                 state.with_particles(&format!("{SENT}_{i}"), sent)?.with_particles(&format!("{MOVED}_{i}"), moved)?;
         }
-        if let Some(uploaded) = &self.uploaded {
-            state = state.with_particles(UPLOADED, uploaded)?;
-        }
+        state = self.uploaded.save(state)?;
         match self.reset_optimizer {
             true => Ok(state),
             false => Ok(state.with_optimizer(OPTIMIZER, &self.optimizer)?),
@@ -218,10 +212,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let from_prior = state.counts(FROM_PRIOR)?;
         let visits = from_prior.into_iter().enumerate().map(|(i, from_prior)| self.visit_in(state, i, from_prior != 0));
         self.visits = visits.collect::<Result<_, RunError>>()?;
-        self.uploaded = match state.has(UPLOADED) {
-            true => Some(state.particles(UPLOADED, self.like.layout(), &self.session)?),
-            false => None,
-        };
+        self.uploaded.restore(state, self.like.layout(), &self.session)?;
         if !self.reset_optimizer {
             self.optimizer = state.optimizer(OPTIMIZER, &self.session)?;
         }
@@ -279,13 +270,11 @@ impl<B: Backend> Cavity<'_, B> {
             for (after, before) in after.iter_mut().zip(&mut before) {
                 score = score.minus(after.score(at)?).plus(before(at)?);
             }
-            let score = score.times(self.config.density.kde_damping);
-            let Some(clip) = self.config.density.clip() else { return Ok(score) };
             let lambda = match self.q {
                 Global::Kde(q) => q.lambda(),
                 Global::Prior(_, lambda) => *lambda,
             };
-            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / lambda)?)
+            self.config.density.bounded(score, at, lambda)
         }
     }
 }
@@ -317,13 +306,12 @@ impl Algorithm for UDsvgdConfig {
         let client = |(id, likelihood)| {
             let client = Client {
                 config: *self,
-                personal: setup.personal,
                 svgd: setup.svgd,
                 reset_optimizer: setup.reset_optimizer,
                 model: setup.model.clone(),
                 likelihood,
                 visits: Vec::new(),
-                uploaded: None,
+                uploaded: Uploaded::new(setup.personal),
                 optimizer: OptimizerState::default(),
                 like: setup.initial.clone(),
                 session: setup.session.clone(),

@@ -121,7 +121,7 @@ impl Svgd {
 ///
 /// # Errors
 /// Reading from the device fails.
-fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
+pub fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
     let sums = particles.blocks().iter().map(|block| block.clone().abs().sum_dim(1));
     let total = sums.reduce(|sum, block| sum + block);
     let total = total.expect("a layout has at least one block").try_into_vec_as::<f64>()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fedstein_models::Model;
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::keys::DensityConfig;
 use crate::backend::Backend;
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::prior_score;
@@ -123,16 +124,11 @@ impl<B: Backend> Cavity<B> {
     /// The closure fails when the device does not answer.
     pub fn score(
         &self,
-        damping: f64,
-        clip: Option<f64>,
+        density: DensityConfig,
         longest_step: f64,
     ) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
         let mut difference = self.difference(longest_step);
-        move |at| {
-            let score = difference(at)?.times(damping);
-            let Some(clip) = clip else { return Ok(score) };
-            Ok(score.clipped(at, clip * (at.dim() as f64).sqrt() / self.lambda)?)
-        }
+        move |at| density.bounded(difference(at)?, at, self.lambda)
     }
 
     /// The effective number of q's centres at a particle, averaged over the particles `at` `[N, d]`; `None` where q has
@@ -192,11 +188,12 @@ impl<B: Backend> Cavity<B> {
 #[cfg(test)]
 mod tests {
     use fedstein_models::{BlrConfig, Network};
+    use fedstein_schema::NumberOr;
 
     use super::*;
     use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
-    use crate::density::kde::{KdeBandwidth, KdeMode};
+    use crate::density::kde::KdeMode;
 
     /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
     fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {
@@ -212,12 +209,14 @@ mod tests {
         let (model, theta) = particle(0.5);
         let (_, factor) = particle(900.0);
         let (lambda, clip) = (0.2, 3.0);
-        let kde = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+        let (kde, kde_bandwidth) = (KdeMode::Exact, NumberOr::Fixed(lambda));
+        let density = DensityConfig { kde, kde_bandwidth, kde_damping: 1.0, kde_clip: clip };
         let bound = clip * 5.0f64.sqrt() / lambda;
         for form in [Factors::WithPrior, Factors::Paper] {
             let (model, theta, factor) = (&model, &theta, &factor);
             let start = Start { model, theta, factor, visited: true, round: 4, clients: 8 };
-            let score = Cavity::new(form, kde, &start).unwrap().score(1.0, Some(clip), f64::INFINITY)(theta).unwrap();
+            let cavity = Cavity::new(form, density.kde(), &start).unwrap();
+            let score = cavity.score(density, f64::INFINITY)(theta).unwrap();
             let norm = score.evaluate(theta).row_norms().unwrap()[0];
             assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}: {norm}, not {bound}");
         }
