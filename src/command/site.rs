@@ -132,6 +132,16 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
     }
     lines.extend(lines_of_columns(told));
     lines.extend(lines_of_sums(told, site.tell.products));
+    if told.target == TargetDescription::Real && told.sums.is_some() {
+        lines.push(
+            "before the first round: the sums of the squared residuals of untrained networks on up to 1,000 training rows"
+                .into(),
+        );
+    }
+    lines.push(
+        "in each round: what the method sends, and sums of scores over the rows that are evaluated (docs/privacy.md)"
+            .into(),
+    );
     lines.push(
         "after the last round, where a site has calibration rows: sums and counts over the calibration and the test rows, those \
          of each class too (docs/privacy.md, \"Calibration rows\")"

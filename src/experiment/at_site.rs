@@ -113,6 +113,9 @@ impl<B: Backend> SiteClient<B> {
             }
             Content::Moment(card) => return self.moment(run, card),
             Content::Residuals(terms) => {
+                if !self.site.tell.sums_of(unit_count(&self.rows.train)) {
+                    return Err("this site tells no sums of squared residuals (tell.statistics, tell.min_rows)".into());
+                }
                 let initial = opened.message(Default::default())?;
                 self.only_once(run, RESIDUALS, &(terms, initial.fingerprint()))?;
                 Content::Squares(self.squares(terms, &initial).map_err(in_words)?)
@@ -132,11 +135,19 @@ impl<B: Backend> SiteClient<B> {
         Ok((content, Arrays::default()))
     }
 
+    /// The directory of a run, locked. What holds the lock is the site's own matter.
+    fn disk(&self, run: u64) -> Result<Disk, String> {
+        Disk::open(&self.site.state, run).map_err(|error| match error {
+            DiskError::Busy(_) => "this site is busy with another message of this run".into(),
+            error => in_words(error),
+        })
+    }
+
     /// Takes part in a run from its beginning, or again.
     fn begin(&mut self, run: u64, terms: &Terms, initial: &Message) -> Result<Content, String> {
         // A run that this process took part in before releases its lock first.
         self.run = None;
-        let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
+        let disk = self.disk(run)?;
         if let Some((kept, _)) = disk.terms(&self.rows.sha256).map_err(in_words)?
             && kept != *terms
         {
@@ -145,7 +156,9 @@ impl<B: Backend> SiteClient<B> {
         let visited = disk.visited().map_err(in_words)?;
         let part = self.part(run, disk, terms, initial).map_err(in_words)?;
         part.disk.keep_terms(terms, initial, &self.rows.sha256).map_err(in_words)?;
-        self.rows.keep(&self.site).map_err(in_words)?;
+        // A copy that is quicker to read than the files. Where it cannot be written, or another run at this site is writing it,
+        // the files are read again.
+        let _ = self.rows.keep(&self.site);
         self.run = Some(part);
         Ok(Content::Ready { visited })
     }
@@ -154,7 +167,7 @@ impl<B: Backend> SiteClient<B> {
     fn part_of(&mut self, run: u64) -> Result<&mut Part<B>, String> {
         if self.run.as_ref().is_none_or(|part| part.run != run) {
             self.run = None;
-            let disk = Disk::open(&self.site.state, run).map_err(in_words)?;
+            let disk = self.disk(run)?;
             let Some((terms, initial)) = disk.terms(&self.rows.sha256).map_err(in_words)? else {
                 return Err(format!(
                     "this site has no part in run {run:016x}: it was not told its terms, or lost them"
@@ -242,6 +255,7 @@ impl<B: Backend> SiteClient<B> {
             let text = format!("the server asks for {asked} steps in a visit; limits.steps of this site is {steps}");
             return Err(RunError::Config(text));
         }
+        self.rows.must_hold(terms.card.features, self.site.limits).map_err(RunError::Config)?;
         let prepared = self.rows.prepared(self.site.index, &terms.card);
         let in_form = |misfit: Misfit| RunError::Config(misfit.to_string());
         let mut data = prepared.map_err(in_form)?;
@@ -301,7 +315,7 @@ impl<B: Backend> SiteClient<B> {
         // The run that this process takes part in has the lock.
         let opened = match self.run.as_ref().filter(|part| part.run == run) {
             Some(_) => None,
-            None => Some(Disk::open(&self.site.state, run).map_err(in_words)?),
+            None => Some(self.disk(run)?),
         };
         let disk = opened.as_ref().or(self.run.as_ref().map(|part| &part.disk)).ok_or("the run has ended")?;
         let question = serde_json::to_string(question).map_err(in_words)?;
@@ -338,6 +352,7 @@ impl<B: Backend> SiteClient<B> {
         if !tell.products_of(unit_count(&self.rows.train)) || !self.rows.may_tell_texts(*tell) {
             return Err("this site tells no sums of products (tell.products, tell.statistics, tell.min_rows)".into());
         }
+        self.rows.must_hold(card.features, self.site.limits)?;
         self.only_once(run, PRODUCTS, card)?;
         let (rows, _) =
             agreed_form(Holder::Client(*index), (&self.rows.train, &self.rows.columns), "", card).map_err(in_words)?;

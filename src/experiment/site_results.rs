@@ -1,6 +1,7 @@
 //! What a site keeps of a run after its last round: the results on its own test rows, as the directory of a finished run,
 //! which `fedstein report` and `fedstein predict` read. Nothing of it is sent.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use toml::{Table, Value};
@@ -94,6 +95,13 @@ impl<B: Backend> SiteResults<'_, B> {
         let Self { site, config, card, roster, model, session, predicted, .. } = self;
         std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
         let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
+        // It is written last: a directory without it is not that of a finished run.
+        match std::fs::remove_file(dir.join(run_dir::SUMMARY)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(RunError::Output(format!("{}: {error}", dir.join(run_dir::SUMMARY).display())));
+            }
+            _ => {}
+        }
         let evaluation = predicted.as_ref().map(|predicted| predicted.evaluate(config.evaluation.bins));
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (rows, which) = (evaluation.rows, config.evaluation.rows);

@@ -117,7 +117,7 @@ impl<B: Backend> ClientEvaluator<B> {
             message = with_scores(message, AFTER, &labelled.mapped(&map)?.sums(self.bins)?);
         }
         if let Some(sets) = &form.sets {
-            let results = labelled.sets(sets, TEST_STREAM + 1 + request.client as u64)?;
+            let results = labelled.sets(sets, TEST_STREAM)?;
             let counts: Vec<[f64; 6]> = [results.all].iter().chain(&results.classes).map(|of| of.to_values()).collect();
             let array = Array { shape: vec![counts.len(), 6], values: Values::F64(counts.concat()) };
             message = message.with_array(SETS, array);

@@ -10,7 +10,8 @@ use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, SetCounts, class_scores, class_set, draws, intervals, target_scores};
 use crate::report::maps::ProbabilityMap;
 
-/// The streams of draws for test rows: of the server's, and after it of each client's own.
+/// The stream of draws for test rows, at the server and at each client, so that a site's own results have the sets that the server
+/// was told of.
 pub const TEST_STREAM: u64 = 1 << 40;
 /// The stream of draws for new rows.
 pub const NEW_STREAM: u64 = 1 << 41;

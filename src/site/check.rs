@@ -124,6 +124,12 @@ impl Description {
         if sums.target.is_some() && self.target != TargetDescription::Real {
             return Err("`sums.target` is for a regression alone".into());
         }
+        // Features are f32, so that more than this is no sum of them.
+        let is_sum = |column: &ColumnSum| column.sum.value().abs() <= f64::from(f32::MAX) * self.rows as f64;
+        let tallied = sums.tallies.iter().flatten().map(|tally| &tally.sum);
+        if !sums.features.iter().chain(tallied).all(is_sum) {
+            return Err("`sums` of a feature are larger than those of so many numbers of 32 bits".into());
+        }
         // The sum of equal numbers is their exact product, and its value that product, rounded.
         let is_constant = |(column, rows): (&ColumnSum, usize)| match column.constant {
             Some(value) => value.is_finite() && column.sum.value() == value * rows as f64,
@@ -219,6 +225,7 @@ mod tests {
             ("/sums/features/0/sum", json!([1.0, null]), "not read"),
             ("/sums/features/0/sum", json!(vec![1.0; 41]), "not read: a sum of 41 parts; it has at most 40"),
             ("/sums/features/0/sum", json!([f64::MAX, f64::MAX]), "not read: a sum that is not finite"),
+            ("/sums/features/0/sum", json!([1.1e39]), "`sums` of a feature are larger than those of so many numbers"),
             ("/sums/features/1/constant", json!(6.0), "`constant` of a column is not finite, or does not give its sum"),
             ("/sums/target", json!({ "sum": [1.0], "constant": null }), "`sums.target` is for a regression"),
             ("/print", json!("0".repeat(63)), "`print` must be 64 hexadecimal digits"),

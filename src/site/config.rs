@@ -90,7 +90,7 @@ pub const MOST_INDEX: usize = 999_999;
 pub struct SiteLimits {
     /// The size of a message's arrays in MiB.
     pub megabytes: u64,
-    /// The number of coordinates of all particles together.
+    /// The number of coordinates of all particles together, and of the features of all rows.
     pub numbers: usize,
     /// The number of local steps of a visit; steps within a step multiply.
     pub steps: usize,
@@ -149,12 +149,17 @@ const TELL: &[Key] = &[
 ];
 
 const LIMITS: &[Key] = &[
-    key("megabytes", whole(1, 65_536), I(1024), "Largest message that is read from a server, in MiB."),
+    key(
+        "megabytes",
+        whole(1, 65_536),
+        I(1024),
+        "Largest arrays of one message that are read from a server, in MiB; its text may have 64.",
+    ),
     key(
         "numbers",
         whole(1, i32::MAX as i64),
         I(1 << 28),
-        "Largest number of coordinates of all particles together (N·d) that is computed with.",
+        "Largest number of coordinates of all particles together (N·d), and of the features of all rows, that is computed with.",
     ),
     key(
         "steps",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ndarray::{ArrayViewMut1, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::config::{SiteConfig, SiteData, Tell};
+use super::config::{SiteConfig, SiteData, SiteLimits, Tell};
 use super::kept::{Key, key};
 use crate::checkpoint::digest;
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
@@ -41,6 +41,22 @@ impl SiteRows {
     /// Whether a server may be told what there is in the columns of texts; also where there are none.
     pub fn may_tell_texts(&self, tell: Tell) -> bool {
         tell.categories || !self.columns.kinds.contains(&CellKind::Category)
+    }
+
+    /// Checks that the rows with so many features are no more numbers than the site computes with.
+    ///
+    /// # Errors
+    /// They are more than `limits.numbers`.
+    pub fn must_hold(&self, width: usize, limits: SiteLimits) -> Result<(), String> {
+        let sets = [&self.train, &self.validation, &self.calibration, &self.test];
+        let rows: usize = sets.iter().map(|rows| rows.rows()).sum();
+        match rows.checked_mul(width) {
+            Some(numbers) if numbers <= limits.numbers => Ok(()),
+            _ => Err(format!(
+                "the server asks for {width} features of {rows} rows, more than limits.numbers of this site, {}",
+                limits.numbers
+            )),
+        }
     }
 
     /// Reads a site's rows. Without a file of test rows they are split by the site's index alone, so that a test row of

@@ -60,6 +60,7 @@ pub fn measure(
         }
         (_, None) => return misfit("its columns are not numbers alone, and it was not told how they become features"),
         (width, Some(encoding)) if width == encoding.width() => {
+            rows.must_hold(width, site.limits).map_err(|problem| Misfit::new(Holder::Client(client), problem))?;
             let own = encode::features(Holder::Client(client), (train, &rows.columns), features, encoding)?.features;
             deviations(own.axis_iter(Axis(1)), &means.features)
         }

@@ -24,10 +24,14 @@ struct After {
 }
 
 fn after(kind: &str, more: &str) -> After {
+    of_task(kind, more, Task::Classification)
+}
+
+fn of_task(kind: &str, more: &str, task: Task) -> After {
     let dir = TempDir::new().unwrap();
     let seen = Seen::default();
-    let sites = sites(dir.path(), Task::Classification);
-    federation(&configs(kind, more, Task::Classification)[1], &sites, &seen).unwrap();
+    let sites = sites(dir.path(), task);
+    federation(&configs(kind, more, task)[1], &sites, &seen).unwrap();
     // The address of client 0 is the last one.
     let all = std::mem::take(&mut *seen.lock().unwrap());
     let sent =
@@ -188,6 +192,27 @@ fn a_site_answers_a_question_about_its_rows_once_and_tells_no_scores_that_were_n
     let own = Ask::Score(Scoring { own: true, ..Scoring::default() });
     let reason = after.refusal(&sealed(Content::Request(RequestHead { ask: own, ..head }), &arrays));
     assert!(reason.contains("evaluation.personal is false in this run"), "{reason}");
+}
+
+#[test]
+fn a_site_that_tells_no_sums_tells_none_of_squared_residuals() {
+    let mut after = of_task("fedavg", "", Task::Regression);
+    let is_residuals = |parcel: &Parcel| matches!(open(parcel.clone()).unwrap().content, Content::Residuals(_));
+    let asked = after.sent.iter().find(|(parcel, _)| is_residuals(parcel)).unwrap().0.clone();
+    assert!(matches!(open(after.answer(&asked)).unwrap().content, Content::Squares(_)));
+    after.site.tell.statistics = false;
+    assert!(after.refusal(&asked).contains("tells no sums of squared residuals (tell.statistics, tell.min_rows)"));
+}
+
+#[test]
+fn a_site_holds_no_more_numbers_than_its_limit() {
+    let mut after = after("fedavg", "");
+    let begin = after.begin(|_| {});
+    // Training and test rows of four features.
+    let rows = SiteRows::read(&after.site).unwrap();
+    let numbers = 4 * (rows.train.rows() + rows.test.rows() + rows.validation.rows() + rows.calibration.rows());
+    after.site.limits.numbers = numbers - 1;
+    assert!(after.refusal(&begin).contains("more than limits.numbers of this site"));
 }
 
 /// What a site does to its answers.
