@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fedstein_datasets::{Dataset, Normalisation, Targets};
 use fedstein_models::Batch;
+use ndarray::ArrayView2;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,11 @@ impl Table {
     /// The number of features p.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// The features, `[n, p]`.
+    pub fn features(&self) -> ArrayView2<'_, f32> {
+        ArrayView2::from_shape((self.rows(), self.width), &self.features).expect("n rows of p features")
     }
 
     /// Uploads these rows to the device, `[rows, p]` and `[rows, outputs]`.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::client;
-use super::new_rows::{self, Besides};
+use super::new_rows;
 use super::output::NewDirectory;
 use super::{headline, output};
 use crate::backend::{Backend, OnBackend, dispatch};
@@ -17,6 +17,7 @@ use crate::experiment::config::schema;
 use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::listed;
+use crate::experiment::new_rows::Besides;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, Overrides, run_dir};
@@ -138,8 +139,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         may_be_feature: true,
     });
     let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
-    let NewRows { features, asked, lines, notes, .. } =
-        new_rows::read(run, config, &typed.input, Besides::Asked(&columns))?;
+    let NewRows { features, asked, lines, notes, .. } = run.new_rows(config, &typed.input, Besides::Asked(&columns))?;
     let [of_targets, of_groups @ ..] = &*asked else {
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::client;
 use super::columns::{self, Column};
-use super::new_rows::{self, Besides};
+use super::new_rows;
 use super::output;
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Format, MoreColumn, Predict};
@@ -13,6 +13,7 @@ use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
+use crate::experiment::new_rows::Besides;
 use crate::experiment::outside::TrainingRange;
 use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::{Config, Overrides, run_dir};
@@ -104,7 +105,7 @@ impl OnBackend for Job<'_> {
 
     fn run<B: Backend>(self) -> Self::Output {
         let Self { run, config, of_rows, typed, recalibrated, range } = self;
-        let NewRows { features, beside, mut notes, .. } = new_rows::read(run, of_rows, &typed.input, Besides::Ids)?;
+        let NewRows { features, beside, mut notes, .. } = run.new_rows(of_rows, &typed.input, Besides::Ids)?;
         let rows = features.nrows();
         let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
         notes.extend(range.as_ref().and_then(|range| range.note(&outside)));

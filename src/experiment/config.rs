@@ -252,6 +252,7 @@ impl ConfigLoader {
         config.check_for(&config.algorithm, self.own)?;
         resolved.notes.extend(config.without_effect(&resolved.changed, self.own.data.is_some()));
         resolved.notes.extend(config.without_constant(self.own));
+        resolved.notes.extend(config.early_last_step(&resolved.changed));
         Ok((config, resolved))
     }
 }
@@ -308,17 +309,22 @@ impl Config {
         let section = table.as_ref().and_then(|table| table.get("algorithm")?.as_table());
         let kind = section.and_then(|section| section.get("kind")?.as_str());
         let is_own = kind.is_some_and(|kind| ALGORITHM_KINDS.iter().all(|known| known.name != kind));
-        // Keys that are missing have no defaults here: those of the algorithm are not known.
-        let own = |table: &Table| {
-            read(table).map_err(|error| match error {
-                ConfigError::Internal(reason) => ConfigError::Conflict(format!("{}: {reason}", source.name)),
-                other => other,
-            })
-        };
         match table {
-            Some(table) if is_own => own(&table),
+            Some(table) if is_own => Self::of_own_algorithm(table, source.name),
             _ => Self::from_resolved(&schema().resolve(source, &Overrides::default())?),
         }
+    }
+
+    /// The config of a run with an algorithm that is not known here. Its keys that are missing have no defaults; those of the
+    /// other sections have theirs.
+    fn of_own_algorithm(mut table: Table, name: &str) -> Result<Self, ConfigError> {
+        let algorithm = table.remove("algorithm");
+        let mut rest = schema().resolve(Source { name, text: &table.to_string() }, &Overrides::default())?.table;
+        rest.extend(algorithm.map(|algorithm| ("algorithm".to_owned(), algorithm)));
+        read(&rest).map_err(|error| match error {
+            ConfigError::Internal(reason) => ConfigError::Conflict(format!("{name}: {reason}")),
+            other => other,
+        })
     }
 
     /// Reads `[algorithm]` as the configuration of an algorithm from outside this crate; see
@@ -394,6 +400,19 @@ impl Config {
             "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
              0.5, however rare a class is; `model.bias = true` adds one"
                 .to_owned()
+        })
+    }
+
+    /// A note where the step size falls along a cosine for fewer rounds than there are, and nobody has said for how many.
+    fn early_last_step(&self, changed: &[String]) -> Option<String> {
+        let LrScheduleConfig::Cosine { rounds, .. } = self.lr_schedule else { return None };
+        let is_early = rounds < self.rounds && changed.iter().all(|key| key != "lr_schedule.rounds");
+        is_early.then(|| {
+            format!(
+                "`lr_schedule.rounds` is {rounds} by default: of the {} rounds, those after it have the last and smallest step \
+                 size; set it to `rounds` to spread the cosine over all",
+                self.rounds
+            )
         })
     }
 

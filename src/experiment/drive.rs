@@ -19,9 +19,32 @@ use super::participation;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
 
-/// A note for runs of a method that takes features for uncorrelated, where they are as they are.
-const CORRELATED_FEATURES: &str = "this method takes the features of a row for uncorrelated, and may become unstable where \
-     they are not: `data.rotate` = \"principal\" makes them so (docs/algorithms.md, \"newton-dsvgd\")";
+/// How many features that move together are worth a note.
+const MANY: f64 = 10.0;
+
+/// A note on a method that takes features for uncorrelated, where they are as they are.
+///
+/// # Arguments
+/// - `together`: how many features move together ([`features_together`](crate::datasets::features_together)); `None` where
+///   the rows are elsewhere, and nobody knows.
+pub(super) fn on_correlation<B: Backend>(
+    server: &dyn ServerHalf<B>,
+    config: &Config,
+    together: impl FnOnce() -> Option<f64>,
+) -> Result<Option<String>, RunError> {
+    if !server.supposes_principal_axes() || config.rotation()?.rotate != Rotate::None {
+        return Ok(None);
+    }
+    let found = match together() {
+        Some(together) if together < MANY => return Ok(None),
+        Some(together) => format!("up to {together:.0} features move together, and "),
+        None => String::new(),
+    };
+    Ok(Some(format!(
+        "{found}this method takes the features of a row for uncorrelated; it may become unstable where they are not, and \
+         `data.rotate` = \"principal\" makes them so (docs/algorithms.md, \"newton-dsvgd\")"
+    )))
+}
 
 /// A run that is ready for its first round.
 pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
@@ -79,9 +102,6 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
             observer.note(&note);
         }
-        if server.supposes_principal_axes() && config.rotation()?.rotate == Rotate::None {
-            observer.note(CORRELATED_FEATURES);
-        }
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
             observer.continued(round, config.rounds);
@@ -118,8 +138,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             participation,
             seconds,
         } = recorder.finish(&*server, &policy, &session)?;
-        let mut notes = ended;
-        notes.extend(participation.notes(roster, &names));
+        let mut notes = participation.notes(roster, &names);
         let calibrated = match &calibration {
             Some(plan) => {
                 let last = rounds.last().map_or(config.rounds, |record| record.round);
@@ -130,13 +149,14 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         };
         let outcome =
             Outcome { particles, posterior, predicted, evaluation, personal, best, calibrated, rounds, seconds };
+        ended.iter().for_each(|note| observer.ended(note));
         notes.iter().for_each(|note| observer.note(note));
         if observer.gives_up() {
             let round = outcome.rounds.last().map_or(0, |record| record.round);
             return Err(RunError::Interrupted { round, rounds: config.rounds });
         }
         if let Some(artifacts) = artifacts {
-            notes.into_iter().for_each(|note| artifacts.note(note));
+            ended.into_iter().chain(notes).for_each(|note| artifacts.note(note));
             artifacts.finish(&config.checkpoint, &outcome, &names)?;
         }
         Ok(outcome)

@@ -19,8 +19,10 @@ mod history;
 pub mod inventory;
 #[doc(hidden)]
 pub mod judge;
+pub mod length;
 mod lr_schedule;
 mod model_card;
+pub mod new_rows;
 mod outcome;
 pub mod outside;
 mod own_model;

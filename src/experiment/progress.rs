@@ -27,9 +27,13 @@ pub trait Observer: Send + Sync {
     fn finished(&self) {}
     /// A message for the user.
     fn note(&self, _note: &str) {}
+    /// Why the run ended where it did, and which round its results are of: a message that asks nothing of the user.
+    fn ended(&self, note: &str) {
+        self.note(note);
+    }
     /// The run goes on after this round, out of `rounds`.
     fn continued(&self, round: usize, rounds: usize) {
-        self.note(&format!("continuing after round {round} of {rounds}"));
+        self.note(&continuing(round, rounds));
     }
     /// A checkpoint of this round is on disk; the run can resume from it.
     fn saved(&self, _round: usize) {}
@@ -47,6 +51,11 @@ pub trait Observer: Send + Sync {
     fn gives_up(&self) -> bool {
         false
     }
+}
+
+/// The message of [`Observer::continued`].
+pub fn continuing(round: usize, rounds: usize) -> String {
+    format!("continuing after round {round} of {rounds}")
 }
 
 /// An observer that reports nothing.

@@ -163,7 +163,10 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         }
         columns.extend(scored.map(|scored| (SCORED_CLIENTS, Some(scored as f64))));
         columns.extend(seen.columns);
-        self.lr.look(seen.value, seen.has_more_clients);
+        // A run may go on to more rounds, and its last round is then none that is evaluated regularly.
+        if round.is_multiple_of(self.config.evaluation.every) {
+            self.lr.look(seen.value, seen.has_more_clients);
+        }
         self.notes.latest = Some((predicted, evaluation));
         Ok((columns, events))
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::backend::{Backend, Session};
-use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest};
+use crate::datasets::{DataProperties, ModelCard, Partition, TrainTest, features_together};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
 use crate::federation::parked::Parking;
+use crate::metrics::Evaluation;
 use crate::models::Model;
 use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
@@ -20,7 +21,7 @@ use super::assemble::{check_size, first_particles};
 use super::assigned::{Assigned, assigned};
 use super::calibrate::{Plan, rows_of_clients};
 use super::config::{Config, Own};
-use super::drive::Prepared;
+use super::drive::{Prepared, on_correlation};
 use super::evaluate::Evaluator;
 use super::judge::{Judge, Place};
 use super::outcome::Outcome;
@@ -77,6 +78,9 @@ impl<A: Algorithm> Experiment<A> {
             )));
         }
         config.check_values()?;
+        if self.algorithm.is_some() {
+            check_own(config, algorithm)?;
+        }
         data.as_ref().map_or(Ok(()), TrainTest::check)?;
         let own = Own { data: data.as_ref().map(|data| DataProperties::of(&data.train)), model: model.is_some() };
         match self.algorithm.is_some() || own != Own::default() {
@@ -204,6 +208,9 @@ fn run_with<B: Backend>(
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     let fleet = config.fleet(can, fleet, clients, streams);
+    on_correlation(&*server, config, || Some(features_together(train.features())))?
+        .iter()
+        .for_each(|note| observer.note(note));
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
     let policy = config.fault_policy(can).with_nonce(random::nonce());
     let (fleet, judge) = (&*fleet, Judge::new(Place::Here(&evaluator), validation.as_ref().map(Place::Here)));
@@ -225,6 +232,27 @@ fn run_with<B: Backend>(
     let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)
+}
+
+/// Checks what an algorithm of a program's own says of itself.
+fn check_own(config: &Config, algorithm: &impl Algorithm) -> Result<(), RunError> {
+    let key = match &config.algorithm {
+        AlgorithmConfig::Own(own) => own.keys.get("particles").and_then(toml::Value::as_integer),
+        _ => None,
+    };
+    let particles = algorithm.particles();
+    if let Some(asked) = key.filter(|asked| usize::try_from(*asked) != Ok(particles)) {
+        return Err(RunError::Config(format!(
+            "`algorithm.particles` is {asked}, and `Algorithm::particles` returns {particles}; it must return the key's value"
+        )));
+    }
+    let metrics = Evaluation::default().columns();
+    match algorithm.capabilities().columns.iter().find(|own| metrics.iter().any(|(name, _)| name == *own)) {
+        Some(name) => Err(RunError::Config(format!(
+            "`Capabilities::columns` has `{name}`, which is a metric in `rounds.csv`; give the column another name"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The directory of the clients' states of a run without files.

@@ -14,7 +14,7 @@ use crate::site::Terms;
 use super::artifact::Artifacts;
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
 use super::config::{Config, EvaluationRows};
-use super::drive::Prepared;
+use super::drive::{Prepared, on_correlation};
 use super::evaluate::Evaluator;
 use super::judge::{Judge, Place};
 use super::outcome::Outcome;
@@ -121,6 +121,7 @@ pub fn serve<B: Backend>(
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
+    on_correlation(&*server, config, || None)?.iter().for_each(|note| observer.note(note));
     let prepared = Prepared {
         config,
         algorithm,

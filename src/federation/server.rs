@@ -22,6 +22,7 @@ use crate::protocol::{
     Ask, ClientId, Message, Question, ROWS, Reply, Request, STEP_FACTOR, ServerHalf, SharedMessage, Watch, Wire,
 };
 use crate::schedule::{Indicators, Schedule, Selection};
+use crate::stein::first_non_finite;
 
 /// The record of a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +193,15 @@ impl<B: Backend> Federation<'_, B> {
             RunError::Svgd(error) => RunError::Server { round, error },
             other => other,
         })?;
-        Ok(numbers)
+        match first_non_finite(self.server.particles())? {
+            Some(particle) => {
+                let text = format!(
+                    "round {round}: the server's particle {particle} is not finite after the replies were aggregated"
+                );
+                Err(RunError::Algorithm(text.into()))
+            }
+            None => Ok(numbers),
+        }
     }
 
     /// Sends training requests until there are enough usable replies.

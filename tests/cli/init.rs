@@ -124,7 +124,7 @@ fn validation_rows_end_the_run_where_there_are_enough() {
         (written["rounds"].as_integer(), number("partition", "validation"), number("stop", "patience"))
     };
     assert_eq!(keys(99), (Some(10), None, None));
-    assert_eq!(keys(500), (Some(60), Some(0.1.into()), Some(20.into())));
+    assert_eq!(keys(500), (Some(200), Some(0.1.into()), Some(20.into())));
     place.works("train pets.toml --set algorithm.local_steps=5 --set algorithm.particles=3 --quiet");
     // A tenth of the 400 training rows, to within one row of each of the 10 clients.
     let partition = &place.json("runs/pets/summary.json")["partition"]["validation"];

@@ -425,6 +425,8 @@ fn factors_that_take_features_for_uncorrelated_are_noted_where_the_features_are_
     assert!(said("--set data.rotate=none", "network"));
     assert!(said("--set data.rotate=none --set algorithm.curvature=diagonal", "diagonal"));
     assert!(!said("--set data.rotate=principal", "rotated"));
+    // Features that are independent have nothing to be told of.
+    assert!(!said("--set data.kind=twonorm --set data.rotate=none", "independent"));
     // A convolution has the whole second moment of its patches, and pixels that are not rotated.
     let layers = "layers = [\"conv 2 3x3\", \"relu\", \"global-avg-pool\"]";
     place.write("image.toml", format!("[data]\nkind = \"digits\"\n[model]\nkind = \"stack\"\n{layers}\n"));

@@ -12,9 +12,7 @@ use fedstein::experiment::config::{
     AlgorithmConfig, BandwidthRule, Config, KdeRule, KernelConfig, ModelConfig, NumberOr, OptimizerConfig,
     RoundRobinConfig, ScheduleConfig, schema,
 };
-use fedstein::experiment::schema::{
-    Accepts, ConfigError, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key,
-};
+use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key};
 use fedstein::rows::Order;
 use proptest::prelude::*;
 
@@ -447,12 +445,13 @@ fn an_algorithm_from_outside_has_its_keys_checked_and_its_runs_read_again() {
     let text = resolved.to_toml();
     assert!(text.contains("[algorithm]\nkind = \"outside\"\nkeep = 0.5\n"), "{text}");
     assert_eq!(Config::of_run(Source { name: "config.toml", text: &text }).unwrap(), config);
-    // A file that misses a key is damaged; the fault is not this program's.
-    let damaged = text.replace("seconds = 0.0\n", "");
-    let error_of_run = Config::of_run(Source { name: "run/config.toml", text: &damaged }).unwrap_err();
-    let message = error_of_run.to_string();
-    assert!(matches!(error_of_run, ConfigError::Conflict(_)) && damaged != text, "{message}");
-    assert!(message.contains("run/config.toml") && message.contains("`seconds`"), "{message}");
+    // A key of another section that the file of an earlier version does not have has its default; a damaged one is named.
+    let earlier = text.replace("seconds = 0.0\n", "");
+    assert!(earlier != text);
+    assert_eq!(Config::of_run(Source { name: "run/config.toml", text: &earlier }).unwrap(), config);
+    let damaged = text.replace("seconds = 0.0\n", "seconds = true\n");
+    let message = Config::of_run(Source { name: "run/config.toml", text: &damaged }).unwrap_err().to_string();
+    assert!(message.contains("run/config.toml") && message.contains("`stop.seconds`"), "{message}");
     // Without the program that registers it the kind does not exist, and nothing can be run.
     assert!(error(&text).contains("`algorithm.kind` cannot be \"outside\""));
     let message = load("[algorithm]\nkind = \"outside\"\nkeep = 1.5").unwrap_err().to_string();

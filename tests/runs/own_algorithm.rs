@@ -1,16 +1,19 @@
 //! A program's own algorithm: its config and the algorithm are of one kind, and its columns are in `rounds.csv`.
 
 use fedstein::algorithm::fedavg::FedAvgConfig;
+use fedstein::algorithm::keys::PARTICLE_COUNT;
 use fedstein::algorithm::{Algorithm, Capabilities};
 use fedstein::backend::{Backend, Flex};
 use fedstein::checkpoint::State;
+use fedstein::datasets::{Dataset, Normalise, Targets, TrainTest};
 use fedstein::error::RunError;
 use fedstein::experiment::schema::Kind;
 use fedstein::experiment::{
-    Artifacts, Config, ConfigLoader, Experiment, Finished, Observer, Overrides, Quiet, Source, run,
+    Artifacts, Config, ConfigLoader, Experiment, Finished, Observer, Overrides, Quiet, Source, run, write_report,
 };
 use fedstein::particles::Particles;
 use fedstein::protocol::{ClientHalf, Halves, Message, Predictor, Reply, Request, ServerHalf, Setup, Watch};
+use ndarray::Array2;
 use serde::Deserialize;
 
 /// Federated averaging that counts its rounds, and may fail.
@@ -204,4 +207,111 @@ fn the_words_of_a_predictor_that_panics_are_in_the_error_of_the_run() {
     let algorithm = WithoutPredictors(config.own_algorithm(KIND).unwrap());
     let error = run::<Flex>(&Experiment::new(config, "data").with_algorithm(algorithm), &Quiet, None).unwrap_err();
     assert!(error.to_string().contains("its computation panicked: no predictor for this client"), "{error}");
+}
+
+/// Federated averaging that says something of itself, and whose server may lose its parameters.
+#[derive(Clone, Copy, Debug)]
+struct Wrong {
+    inner: FedAvgConfig,
+    columns: &'static [&'static str],
+    particles: usize,
+    loses: bool,
+}
+
+const WRONG: Kind = Kind { name: "wrong", about: "Averaging with a mistake.", keys: &[PARTICLE_COUNT] };
+
+struct Losing<B: Backend> {
+    inner: Box<dyn ServerHalf<B>>,
+    theta: Particles<B>,
+}
+
+impl Algorithm for Wrong {
+    fn kind(&self) -> Kind {
+        WRONG
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { columns: self.columns, ..Capabilities::FEDERATED }
+    }
+
+    fn particles(&self) -> usize {
+        self.particles
+    }
+
+    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+        let theta = setup.initial.clone();
+        let Halves { server, clients } = self.inner.build(setup)?;
+        match self.loses {
+            true => Ok(Halves { server: Box::new(Losing { inner: server, theta }), clients }),
+            false => Ok(Halves { server, clients }),
+        }
+    }
+}
+
+impl<B: Backend> ServerHalf<B> for Losing<B> {
+    fn configure(&self, round: usize) -> Result<Message, RunError> {
+        self.inner.configure(round)
+    }
+
+    fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
+        self.inner.aggregate(replies)?;
+        self.theta = self.inner.particles().map(|block| block.mul_scalar(f64::NAN));
+        Ok(())
+    }
+
+    fn particles(&self) -> &Particles<B> {
+        &self.theta
+    }
+
+    fn save(&self) -> Result<State, RunError> {
+        self.inner.save()
+    }
+
+    fn restore(&mut self, state: &State) -> Result<(), RunError> {
+        self.inner.restore(state)
+    }
+}
+
+#[test]
+fn what_an_own_algorithm_says_wrongly_of_itself_is_refused_and_lost_parameters_are_an_error_of_their_round() {
+    let inner = experiment(1).config.own_algorithm::<Counting>(KIND).unwrap().0;
+    let right = Wrong { inner, columns: &["mine"], particles: 1, loses: false };
+    let error = |wrong: Wrong| {
+        let text = "rounds = 2\nevaluation.every = 2\ndata = { kind = \"digits\", train_limit = 100 }\npartition.clients = 2\n\
+                    algorithm = { kind = \"wrong\", particles = 1 }";
+        let loader = ConfigLoader::default().with_algorithm(WRONG);
+        let config = loader.load(Source { name: "own", text }, &Overrides::default()).unwrap().0;
+        let outcome = run::<Flex>(&Experiment::new(config, "data").with_algorithm(wrong), &Quiet, None);
+        outcome.err().map(|error| (error.exit_code(), error.to_string()))
+    };
+    assert_eq!(error(right), None);
+    for (wrong, code, words) in [
+        (Wrong { particles: 2, ..right }, 2, "`algorithm.particles` is 1, and `Algorithm::particles` returns 2"),
+        (Wrong { columns: &["mine", "nll"], ..right }, 2, "`Capabilities::columns` has `nll`, which is a metric"),
+        (Wrong { loses: true, ..right }, 1, "round 1: the server's particle 0 is not finite after the replies"),
+    ] {
+        let (found, message) = error(wrong).unwrap();
+        assert!(found == code && message.contains(words), "{found}: {message}");
+    }
+}
+
+#[test]
+fn a_run_with_an_own_algorithm_on_own_rows_has_a_report_and_the_range_of_its_features() {
+    let features = Array2::from_shape_fn((60, 2), |(row, column)| ((row * (3 + column)) % 7) as f32);
+    let labels = (0..60).map(|row| usize::from(features[[row, 0]] > 3.0)).collect();
+    let targets = Targets::Classes { labels, names: vec!["no".into(), "yes".into()] };
+    let rows = Dataset::new("own", features, targets).unwrap();
+    let data = TrainTest::from_rows(rows.clone(), rows, Normalise::Auto).unwrap();
+    let text = "rounds = 1\npartition.clients = 2\nalgorithm = { kind = \"counting\", local_steps = 2, batch = 10 }";
+    let loader = ConfigLoader::default().with_algorithm(KIND).with_data(&data);
+    let (config, resolved) = loader.load(Source { name: "own", text }, &Overrides::default()).unwrap();
+    let algorithm: Counting = config.own_algorithm(KIND).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let mut artifacts = Artifacts::new(path.clone(), false, resolved);
+    let experiment = Experiment::new(config, "data").with_data(data).with_algorithm(algorithm);
+    run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+    write_report(&path, &dir.path().join("report")).unwrap();
+    let finished = Finished::open(&path).unwrap();
+    assert!(finished.training_range(&finished.config().unwrap()).unwrap().is_some());
 }

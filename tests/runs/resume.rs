@@ -379,6 +379,35 @@ fn a_finished_run_continues_to_more_rounds_as_if_it_had_not_ended() {
     assert_eq!(format!("{:?}", again.personal), format!("{:?}", want.personal));
 }
 
+#[test]
+fn a_step_size_that_falls_on_plateaus_falls_in_a_continued_run_where_it_does_in_a_single_one() {
+    // The step size is too small to change a bit, so that no evaluation is better than the first: the factor falls after each.
+    let plateau = |rounds: &str| {
+        let keys = [
+            "evaluation.every=3",
+            "optimizer.lr=1e-30",
+            "lr_schedule.kind=plateau",
+            "lr_schedule.rounds=1",
+            "evaluation.personal=false",
+        ];
+        small("fedavg", &[&[rounds, "lr_schedule.factor=0.5", "partition.validation=0.2"], &keys[..]].concat())
+    };
+    let dir = TempDir::new().unwrap();
+    let factors = |rounds: &str, name: &str, resumes: bool| {
+        let path = dir.path().join(name);
+        let (experiment, mut artifacts) = on(&plateau(rounds), &path, resumes);
+        run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
+        drop(artifacts);
+        let lines = csv(&path);
+        let column = lines[0].iter().position(|name| name == "lr_factor").unwrap();
+        lines[1..].iter().map(|line| line[column].clone()).collect::<Vec<_>>()
+    };
+    let whole = factors("rounds=11", "whole", false);
+    factors("rounds=7", "part", false);
+    assert_eq!(factors("rounds=11", "part", true), whole);
+    assert!(whole[2] != whole[6] && whole[6] != whole[9], "{whole:?}");
+}
+
 /// The run's nonce in the newest checkpoint of a directory.
 fn nonce(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();

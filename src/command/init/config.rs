@@ -7,7 +7,7 @@ use toml::Value;
 use super::cells;
 use super::choice::{Choice, key_of, shown};
 use super::document::{Line, document, one_line, text};
-use super::length::Length;
+use super::length;
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
 use crate::experiment::config::schema;
@@ -39,7 +39,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     let line = |section, kind, key, value, found: String| Line { section, kind, key, value, found };
     let data = |key, value, found: String| line("data", "csv", key, value, found);
     let clients = clients(choice);
-    let Length { rounds: (rounds, about_rounds), stop } = Length::of(choice, clients);
+    let length::Lines { rounds: (rounds, about_rounds), stop } = length::Lines::of(choice, clients);
     let mut lines = vec![
         line("", "", "name", text(name), String::new()),
         line("", "", "rounds", rounds, about_rounds),

@@ -1,53 +1,51 @@
-//! How long the config's run trains: its rounds, and the validation rows that end them earlier.
+//! The rounds of the config's run, and the validation rows that end them earlier, each with the reason.
 
 use toml::Value;
 
 use super::cells;
 use super::choice::Choice;
+use crate::experiment::length::{Length, Stop};
 
-/// The share of each client's rows that is held out for validation.
-const SHARE: f64 = 0.1;
-/// The fewest rows of a table, or groups of rows, of which some are held out.
-const FEWEST: usize = 100;
-/// The fewest of them at a client, on average. A client with five training rows holds one out.
-const FEWEST_OF_CLIENT: usize = 10;
-
-/// The rounds of a run.
-pub struct Length {
-    /// The number of rounds, and why.
+/// The keys of a run's length, each with the reason.
+pub struct Lines {
+    /// The number of rounds.
     pub rounds: (Value, String),
-    /// The share of validation rows and the rounds of patience, each with the reason; `None` where rows are too few.
+    /// The share of validation rows and the rounds of patience; `None` where rows are too few.
     pub stop: Option<[(Value, String); 2]>,
 }
 
-impl Length {
+impl Lines {
     /// Of a run with so many clients.
     pub fn of(choice: &Choice<'_>, clients: usize) -> Self {
-        let rounds = |visits: &str, each: usize, least: usize, most: usize| {
-            let found = format!(
-                "{visits} visits to each of {clients} clients, but {least} rounds at least and {most} at most."
-            );
-            (whole((each * clients).clamp(least, most)), found)
+        let Length { rounds, stop } = Length::of(units(choice), clients);
+        let of = if stop.is_some() { Length::WITH } else { Length::WITHOUT };
+        let patience = |Stop { share, patience }| {
+            [held_out_of(share), (whole(patience), in_words(Length::PATIENCE, "visits to each client"))]
         };
-        let Some(share) = held_out(choice, clients) else {
-            return Self { rounds: rounds("Two", 2, 10, 200), stop: None };
-        };
-        let patience = "Two visits to each client, but 6 rounds at least and 100 at most.";
-        Self {
-            rounds: rounds("Six", 6, 30, 300),
-            stop: Some([share, (whole((2 * clients).clamp(6, 100)), patience.to_owned())]),
-        }
+        let found = in_words(of, &format!("visits to each of {clients} clients"));
+        Self { rounds: (whole(rounds), found), stop: stop.map(patience) }
     }
 }
 
 /// The share of validation rows of a run with so many clients, and why; `None` where rows are too few.
 pub fn held_out(choice: &Choice<'_>, clients: usize) -> Option<(Value, String)> {
-    let units = cells::groups(choice).unwrap_or_else(|| choice.target.present());
-    (units >= FEWEST.max(FEWEST_OF_CLIENT * clients)).then(|| {
-        let found =
-            "A tenth of the training rows tells when to stop. Without it, and without `stop.patience`, all rows train.";
-        (Value::Float(SHARE), found.to_owned())
-    })
+    Length::holds_out(units(choice), clients).then(|| held_out_of(Length::SHARE))
+}
+
+fn held_out_of(share: f64) -> (Value, String) {
+    let found =
+        "A tenth of the training rows tells when to stop. Without it, and without `stop.patience`, all rows train.";
+    (Value::Float(share), found.to_owned())
+}
+
+/// The number of rows, or of groups of rows.
+fn units(choice: &Choice<'_>) -> usize {
+    cells::groups(choice).unwrap_or_else(|| choice.target.present())
+}
+
+/// So many visits, with the fewest and the most rounds.
+fn in_words([visits, least, most]: [usize; 3], what: &str) -> String {
+    format!("{visits} {what}, but {least} rounds at least and {most} at most.")
 }
 
 fn whole(number: usize) -> Value {

@@ -31,10 +31,10 @@ pub fn centralised() -> Vec<&'static str> {
     algorithms_that(|can| can.centralised)
 }
 
-/// The algorithms for which a round that loses a client equals one that did not choose it. Others differ: DSGLD's
-/// chains are assigned before a client is lost, and P-DSVGD's factors are damped by the number of requested clients.
+/// The algorithms for which a round that loses a client equals one that did not choose it. DSGLD differs: its chains are
+/// assigned before a client is lost.
 pub fn comparable() -> impl Iterator<Item = &'static str> {
-    federated().into_iter().filter(|kind| !["dsgld", "p-dsvgd"].contains(kind))
+    federated().into_iter().filter(|kind| *kind != "dsgld")
 }
 
 pub const K: usize = 10;
