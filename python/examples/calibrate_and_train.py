@@ -27,7 +27,9 @@ hospital = X_train.index.to_numpy() % 5
 hospital_test = X_test.index.to_numpy() % 5
 data = fedstein.Data(X_train, y_train, clients=hospital, test=(X_test, y_test, hospital_test))
 print(data)
-newton = fedstein.train(data=data, name="newton", rounds=10, model={"hidden": [10]}, progress=False)
+# Many of the 30 features move together, which a warning would say: they are put into their principal axes.
+axes = {"data.rotate": "principal"}
+newton = fedstein.train(axes, data=data, name="newton", rounds=10, model={"hidden": [10]}, progress=False)
 print(newton.report())
 
 # %% New rows: probabilities, and how much of the uncertainty is the particles' disagreement

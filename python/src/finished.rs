@@ -7,13 +7,14 @@ use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::error::RunError;
 use fedstein::experiment::finished::Finished as Run;
 use fedstein::experiment::forecast::Forecast;
+use fedstein::experiment::new_rows::Besides;
 use fedstein::experiment::recalibrated::Recalibrated;
 use fedstein::experiment::{Config, ReportOptions, run_dir};
 use fedstein::metrics::{RegressionPredictions, RowUncertainty, predictive_moments};
 use fedstein::report::conformal::TargetInterval;
 use fedstein::report::{csv, files};
 use ndarray::Array2;
-use numpy::{PyArray1, PyArrayDyn};
+use numpy::{PyArray1, PyArray2, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use safetensors::{Dtype, SafeTensors};
@@ -63,6 +64,23 @@ impl Finished {
     /// The names of the features, where the training rows had them.
     fn feature_names(&self) -> Option<Vec<String>> {
         self.run.shape().feature_names
+    }
+
+    /// The names of the columns of cells that become the features, where they have any, and their number; None where the
+    /// columns are the features.
+    fn cell_columns(&self) -> Option<(Option<Vec<String>>, usize)> {
+        let encoding = self.run.card.encoding.as_ref()?;
+        Some((encoding.column_names(), encoding.columns.len()))
+    }
+
+    /// The features `[n, p]` of a file of cells, and notes on them.
+    ///
+    /// # Errors
+    /// A column is missing, or a cell does not fit its column.
+    fn cells<'py>(&self, py: Python<'py>, file: PathBuf) -> PyResult<(Bound<'py, PyArray2<f32>>, Vec<String>)> {
+        let (run, config) = (self.run.clone(), self.config.clone());
+        let rows = interruptible(py, move || run.new_rows(&config, &file, Besides::Nothing))?.map_err(of_run)?;
+        Ok((PyArray2::from_owned_array(py, rows.features), rows.notes))
     }
 
     /// The metrics after the last round, as JSON.

@@ -50,6 +50,7 @@ fn _fedstein(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let ends = wrap_pyfunction!(interruptible::interpreter_ends, module)?;
     py.import("atexit")?.call_method1("register", (ends,))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(train::length, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     module.add_function(wrap_pyfunction!(sites::answer, module)?)?;
     module.add_function(wrap_pyfunction!(sites::ask_site, module)?)?;

@@ -6,6 +6,7 @@ use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::cli::load_built_in;
 use fedstein::error::RunError;
 use fedstein::experiment::config::{is_of_data_set, schema};
+use fedstein::experiment::length::Length;
 use fedstein::experiment::schema::{Resolved, list};
 use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, run};
 use pyo3::prelude::*;
@@ -44,8 +45,13 @@ impl Plan {
                 let in_file = || table.get(section)?.get("kind").map(ToString::to_string);
                 typed.map(|(_, value)| value.trim().to_owned()).or_else(in_file)
             };
-            // Found before the keys of this kind, which may be missing.
+            // Found before the keys of this kind, which may be missing, and keys of other kinds, which may be there.
             let default = schema().section("data").and_then(|section| section.default_kind).unwrap_or_default();
+            let names = set.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
+            let unused: Vec<&str> = names.filter(|key| *key != "data.kind" && is_of_data_set(key)).collect();
+            if !resumes && !unused.is_empty() {
+                return Err(without_effect(&unused));
+            }
             if !resumes && kind_of("data").is_some_and(|kind| kind.trim_matches(['"', '\'']) != default) {
                 return Err(without_effect(&["data.kind"]));
             }
@@ -107,6 +113,14 @@ fn without_effect(keys: &[&str]) -> PyErr {
 /// The message about a keyword without the name of the command's option.
 fn of_config_text(text: &str) -> Option<String> {
     text.strip_prefix("--set: ").map(ToOwned::to_owned)
+}
+
+/// The rounds of a run of so many rows at so many clients, where nobody says them; and the share of validation rows and the
+/// patience that end them earlier, or None for both.
+#[pyfunction]
+pub fn length(rows: usize, clients: usize) -> (usize, Option<f64>, Option<usize>) {
+    let Length { rounds, stop } = Length::of(rows, clients);
+    (rounds, stop.map(|stop| stop.share), stop.map(|stop| stop.patience))
 }
 
 /// All that the run's own thread needs.

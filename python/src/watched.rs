@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fedstein::command::STACK;
 use fedstein::error::RunError;
-use fedstein::experiment::progress::{Bar, Observer, plain_line};
+use fedstein::experiment::progress::{Bar, Observer, continuing, plain_line};
 use fedstein::experiment::schema::Resolved;
 use fedstein::experiment::{Artifacts, Finished, ReportOptions, RoundRecord, run_dir};
 use fedstein::remote::{Parcel, Peer};
@@ -33,6 +33,8 @@ pub enum Event {
     Started(usize, String),
     Round(String, String),
     Note(String),
+    /// A message that asks nothing of the user.
+    Info(String),
     /// A message to a site.
     Message(Message),
 }
@@ -150,6 +152,14 @@ impl Observer for Told {
         self.tell(Event::Note(note.to_owned()));
     }
 
+    fn ended(&self, note: &str) {
+        self.tell(Event::Info(note.to_owned()));
+    }
+
+    fn continued(&self, round: usize, rounds: usize) {
+        self.tell(Event::Info(continuing(round, rounds)));
+    }
+
     fn saved(&self, round: usize) {
         self.state.saved.store(round, Relaxed);
     }
@@ -232,8 +242,9 @@ impl Courier for NoCourier {
 
 /// Does a run on a thread of its own.
 ///
-/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)`, `("note", "", text)`, and after
-/// Ctrl-C, where there is no bar, `("stopping", "", text)`. If it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
+/// `tell` is called with `("started", rounds, headline)`, `("round", record as JSON, line)`, `("note", "", text)`,
+/// `("info", "", text)` for what asks nothing of the user, and after Ctrl-C, where there is no bar, `("stopping", "", text)`.
+/// If it raises, or a signal's handler does, the run ends at the round's end, with a checkpoint, or at once
 /// ([`Courier::ends_at_once`]); what was raised is raised again. A run that still waits for a thread of the pool is called
 /// off. What is raised a second time is raised at once; the run then writes nothing more.
 ///
@@ -368,6 +379,7 @@ fn call(tell: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
         Event::Started(rounds, note) => tell.call1(("started", rounds, note)).map(drop),
         Event::Round(json, line) => tell.call1(("round", json, line)).map(drop),
         Event::Note(note) => tell.call1(("note", "", note)).map(drop),
+        Event::Info(note) => tell.call1(("info", "", note)).map(drop),
         Event::Message(_) => Ok(()),
     }
 }

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import datetime
 import gc
+import io
 import json
 import logging
 import os
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -437,8 +440,52 @@ def test_progress_notes_and_warnings_have_their_usual_places(
     fedstein.train(progress=seen.append, **SMALL)
     assert [record["round"] for record in seen] == [1, 2, 3] and 0 < seen[0]["accuracy"] < 1
     assert capsys.readouterr().err == ""
-    with pytest.warns(UserWarning, match="the built-in experiment is on `digits`"):
+    with pytest.warns(fedstein.RunWarning, match="the built-in experiment is on `digits`") as caught:
         fedstein.train(progress=False, data={"kind": "twonorm"}, **SMALL)
+    # At the caller's line, wherever in the package they come from.
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_notes_on_a_run_are_warnings_and_an_early_end_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    X, y, _ = trees()
+    with pytest.warns(fedstein.RunWarning) as caught:
+        fedstein.train(data=fedstein.Data(X + 1e9, y), progress=False, **{**SMALL, "rounds": 1})
+    texts = [str(warning.message) for warning in caught]
+    assert any(text.startswith("feature 0: near ") and "subtract a constant" in text for text in texts), texts
+    assert any("clients never trained" in text for text in texts)
+    assert {warning.filename for warning in caught} == {__file__}
+    with warnings.catch_warnings(record=True) as silent, caplog.at_level(logging.INFO, logger="fedstein"):
+        warnings.simplefilter("always")
+        keys = {**SMALL, "partition.clients": 1, "partition.validation": 0.2, "stop.patience": 1, "optimizer.lr": 1e-30}
+        fedstein.train(data=fedstein.Data(X, y), progress=False, **keys)
+    assert not [warning for warning in silent if "the run ended" in str(warning.message)]
+    assert any(message.startswith("the run ended after round 2 of 3") for message in caplog.messages)
+
+
+def test_many_whole_numbers_are_taken_for_classes_with_a_warning() -> None:
+    X = np.arange(60.0).reshape(30, 2)
+    with pytest.warns(fedstein.RunWarning, match=r"y has 30 different whole numbers.*task=\"regression\" if not"):
+        fedstein.Data(X, np.arange(30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedstein.Data(X, np.arange(30), task="classification")
+        fedstein.Data(X, np.arange(30), task="regression")
+        fedstein.Data(X, np.arange(30) % 20)
+
+
+def test_labels_of_signed_and_unsigned_numbers_beyond_floats_are_the_same_classes() -> None:
+    X, labels = np.arange(8.0).reshape(4, 2), np.array([2**53, 2**53 + 1] * 2)
+    data = fedstein.Data(X, labels.astype(np.uint64), test=(X, labels))
+    assert data.classes == [2**53, 2**53 + 1]
+
+
+def test_shares_and_targets_that_cannot_be_used_are_refused_by_their_names() -> None:
+    X, y, _ = trees()
+    for share in (0, 1, 1.5, -0.1, float("nan")):
+        with pytest.raises(fedstein.DataError, match=f"^test is {share}; a share of the rows is above 0 and below 1"):
+            fedstein.Data(X, y, test=share)
+    with pytest.raises(fedstein.DataError, match="the target .*e1.*; targets must be finite, and below 3.4e38"):
+        fedstein.Data(X, X[:, 0] * 1e160)
 
 
 def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -> None:
@@ -510,6 +557,9 @@ def test_the_config_of_a_run_on_own_rows_names_no_data_set(command: Command) -> 
         ({"data.kind": "twonorm"}, "`data.kind`"),
         ("[data]\nkind = 'csv'", "`data.kind`"),
         ({"data": {"normalise": "minmax"}}, "`data.normalise`"),
+        # A key of another kind than the default's.
+        ({"data.target": "y"}, "`data.target`"),
+        ({"data": {"path": "x.csv", "target": "y"}}, "`data.path`, `data.target`"),
         ("data.train_limit = 100\ndata.test_fraction = 0.5", "`data.test_fraction`, `data.train_limit`"),
     ],
 )
@@ -693,3 +743,41 @@ def test_ctrl_c_ends_the_command_as_it_ends_the_binary(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "resume with: fedstein train --resume" in errors
     assert "Traceback" not in errors
+
+
+WARDS = """kind,admitted,ward,dose,smokes,age
+a,03.01.2024,north,"1,5",yes,40
+b,17.02.2024,"St. Mary; west",,no,51
+a,28.02.2024,north,"2,25",yes,
+b,01.03.2024,south,"0,5",no,33
+"""
+
+
+def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(command: Command) -> None:
+    table = pd.read_csv(io.StringIO(WARDS), decimal=",").drop(columns="kind")
+    lines = WARDS.splitlines()
+    Path("wards.csv").write_text("\n".join([lines[0], *(lines[1:] * 15)]) + "\n")
+    data = {
+        "kind": "csv", "path": "wards.csv", "target": "kind", "date": ["admitted"], "date_format": "DD.MM.YYYY",
+        "categorical": ["ward"], "boolean": ["smokes"], "decimal": ",", "missing": "mean",
+    }  # fmt: skip
+    run = fedstein.train(data=data, out="wards", progress=False, **{**SMALL, "partition.clients": 2})
+    Path("new.csv").write_text(WARDS)
+    predicted = [line.split(",") for line in command("predict", "wards", "--input", "new.csv").stdout.splitlines()[1:]]
+    want = np.array([[float(p) for p in cells[-2:]] for cells in predicted])
+    dated = table.assign(admitted=pd.to_datetime(table["admitted"], format="%d.%m.%Y"), smokes=table["smokes"] == "yes")
+    reversed_columns = table[table.columns[::-1]].assign(more="not used")
+    dates = [datetime.date(2024, *day) for day in ((1, 3), (2, 17), (2, 28), (3, 1))]
+    cells = {name: [None if pd.isna(cell) else cell for cell in table[name].tolist()] for name in table}
+    for rows in (table, dated, reversed_columns, pl.DataFrame(cells), pl.DataFrame({**cells, "admitted": dates})):
+        assert run.predict(rows) == pytest.approx(want, abs=1e-6)
+    assert run.predict_uncertainty(dated)["total"].shape == (4,)
+    with pytest.warns(fedstein.RunWarning, match="the rows.*`ward`"):
+        run.predict(dated.assign(ward="attic"))
+    for wrong, words in (
+        (dated.drop(columns="ward"), "the rows have no column 'ward'"),
+        (dated.assign(dose=["1", "x", "2", "3"]), r"^rows: row 1, column 3 \(dose\): `x` is not"),
+        (dated.assign(smokes="maybe"), r"^rows: row 0, column 4 \(smokes\): `maybe`"),
+    ):
+        with pytest.raises(fedstein.DataError, match=words):
+            run.predict(wrong)

@@ -9,7 +9,7 @@ from . import calibration
 from ._data import Data
 from ._fedstein import ConfigError, DataError, Interrupted, RunFailed, __version__
 from ._report import Report, report, report_regression
-from ._run import Run, compare, open, resume, train
+from ._run import Run, RunWarning, compare, open, resume, train
 
 __all__ = [
     "ConfigError",
@@ -19,6 +19,7 @@ __all__ = [
     "Report",
     "Run",
     "RunFailed",
+    "RunWarning",
     "__version__",
     "calibration",
     "compare",

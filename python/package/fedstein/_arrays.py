@@ -56,6 +56,12 @@ def as_floats(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what}: values of type {array.dtype} are not numbers: {error}") from error
 
 
+def as_probabilities(values: Any) -> FloatArray:
+    """Probabilities, [n, C] or [n]; a column [n, 1] counts as [n]."""
+    array = as_floats(values, "probabilities")
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
 def refuse_dates(array: NDArray[Any], what: str) -> None:
     """Check that the values are not dates or spans of time, whose numbers depend on their unit.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
@@ -26,7 +27,14 @@ from ._arrays import (
 )
 from ._fedstein import DataError, RawRows, Rows
 
-__all__ = ["Data"]
+__all__ = ["Data", "RunWarning"]
+
+# The largest number of distinct whole numbers that are taken for classes without a warning, as by `fedstein init`.
+_MOST_CLASSES = 20
+
+
+class RunWarning(UserWarning):
+    """A note: the rows, the config or the training may not be what was meant."""
 
 
 def columns_of(values: Any) -> list[str] | None:
@@ -162,6 +170,8 @@ class Data:
     ) -> None:
         held_out = test if isinstance(test, tuple) else None
         is_share = isinstance(test, numbers.Real) and not isinstance(test, bool)
+        if isinstance(test, numbers.Real) and is_share and not 0 < test < 1:
+            raise DataError(f"test is {test}; a share of the rows is above 0 and below 1, such as 0.2")
         if not is_share and (held_out is None or len(held_out) not in (2, 3)):
             raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
         seed = as_whole(seed, "seed")
@@ -174,6 +184,7 @@ class Data:
         targets = as_vector(y, "y")
         refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
+        is_supposed = task is None
         if task is None:
             task = "regression" if targets.dtype.kind == "f" else "classification"
         elif task not in ("classification", "regression"):
@@ -187,6 +198,13 @@ class Data:
             self.classes = (
                 as_names(classes, "classes") if classes is not None else _distinct(targets, test_targets, "labels")
             )
+            if is_supposed and classes is None and targets.dtype.kind in "iu" and len(self.classes) > _MOST_CLASSES:
+                warnings.warn(
+                    f"y has {len(self.classes)} different whole numbers, which are taken for classes; say "
+                    'task="classification" if they are, and task="regression" if not',
+                    RunWarning,
+                    stacklevel=2,
+                )
         elif classes is not None:
             raise DataError("a regression has no classes")
         self.clients: list[Any] | None = None
@@ -258,8 +276,12 @@ class Data:
 
 def _distinct(one: NDArray[Any], other: NDArray[Any] | None, what: str) -> list[Any]:
     """The distinct values of both, sorted."""
+    second = None if other is None else as_array(other, what)
+    if second is not None and one.dtype.kind in "iu" and second.dtype.kind in "iu":
+        # Together, signed and unsigned numbers would become floating point numbers, which may not be the same.
+        return sorted({*one.tolist(), *second.tolist()})
     try:
-        both = one if other is None else np.concatenate([one, as_array(other, what)])
+        both = one if second is None else np.concatenate([one, second])
         found: list[Any] = np.unique(both).tolist()
     except TypeError as error:
         raise DataError(f"{what} cannot be sorted: {error}") from error

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from ._arrays import as_bins, as_floats, as_groups, as_indices, as_labels, as_names, as_text, as_vector
+from ._arrays import (
+    as_bins,
+    as_floats,
+    as_groups,
+    as_indices,
+    as_labels,
+    as_names,
+    as_probabilities,
+    as_text,
+    as_vector,
+)
 from ._fedstein import ConfigError, DataError, Scored
 
 __all__ = ["Report", "report", "report_regression"]
@@ -279,9 +289,7 @@ def report(
     >>> fedstein.report([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1]).accuracy
     0.6666666666666666
     """
-    array = as_floats(probabilities, "probabilities")
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+    array = as_probabilities(probabilities)
     names = None
     if classes is None:
         indices = as_labels(labels)

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from . import _fedstein
 from ._arrays import FloatArray, as_bins, as_text
-from ._data import Data, features_of, in_order_of
+from ._cells import features_of_cells
+from ._data import Data, RunWarning, features_of, in_order_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
 from ._report import Report
 
-__all__ = ["Rounds", "Run", "compare", "open", "resume", "train"]
+__all__ = ["Rounds", "Run", "RunWarning", "compare", "open", "resume", "train"]
 
 StrPath = str | os.PathLike[str]
 Progress = bool | Callable[[dict[str, Any]], object]
@@ -174,6 +175,11 @@ class Run:
     def _forecast(
         self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
     ) -> dict[str, NDArray[np.float64]]:
+        cells = features_of_cells(self._finished, self.config["data"], X)
+        if cells is not None:
+            for note in cells[1]:
+                _warn(note)
+            return self._finished.predict(cells[0], with_members, raw, level)
         features: FloatArray
         features, shape = features_of(in_order_of(self._finished.feature_names(), X, "rows"), "features")
         self._check_shape(shape)
@@ -193,7 +199,9 @@ class Run:
         Parameters
         ----------
         X : array_like, [n, p] or [n, ...]
-            Features in the units of the training rows. The columns of a table are found by name.
+            Features in the units of the training rows. The columns of a table are found by name. For a run on a file
+            with texts, dates or missing cells, a table has the columns of this file; texts are written as there, dates
+            may be those of pandas, and a missing cell is None or NaN.
         raw : bool
             Probabilities of the model itself. Without it they are at the temperature, or after the other map, of a run
             that held out calibration rows (`partition.calibration`), as those of the command are.
@@ -565,7 +573,7 @@ def _execute(
     if not isinstance(progress, bool) and not callable(progress):
         raise ConfigError(f"progress is {progress!r}; it must be True, False or a function of a round's numbers")
     for note in plan.notes():
-        warnings.warn(note, stacklevel=3)
+        _warn(note)
     if data_dir is None:
         data_dir = os.environ.get("FEDSTEIN_DATA") or "data"
     temporary = tempfile.mkdtemp(prefix="fedstein-") if out is None else None
@@ -597,6 +605,14 @@ def _execute(
     return run
 
 
+def _warn(note: str) -> None:
+    """Warn at the line outside this package that is being executed."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(note, RunWarning, stacklevel=level)
+
+
 def _remove(directory: str, owner: int) -> None:
     """Remove a temporary directory, unless this is a fork of the process that has it."""
     if os.getpid() == owner:
@@ -620,11 +636,13 @@ class _Shown:
             self._pretty = show.Pretty
 
     def __call__(self, kind: str, value: Any, text: str) -> None:
-        if kind != "round":
+        if kind == "note":
+            _warn(text)
+        elif kind != "round":
             logger.info(text)
         if kind == "round" and self._callback is not None:
             self._callback(json.loads(value))
-        if kind != "note" and self._lines and not self.is_bar:
+        if kind not in ("note", "info") and self._lines and not self.is_bar:
             self._write(text)
 
     def _write(self, line: str) -> None:

@@ -5,6 +5,7 @@ They train a Bayesian network, over several clients where the rows have them, an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
+from . import _fedstein
 from ._data import Data
 from ._fedstein import ConfigError
 from ._run import Run, _assignments, train
@@ -40,7 +42,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         hidden: Sequence[int] = (50,),
-        rounds: int = 10,
+        rounds: int | None = None,
         particles: int = 20,
         config: Mapping[str, Any] | None = None,
         random_state: Any = None,
@@ -69,20 +71,30 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
         data = Data(X, y, clients=clients, test=test, task=task)
+        defaults: dict[str, Any] = {"checkpoint.enabled": False}
+        if clients is None and "partition.kind" not in named:
+            defaults["partition.clients"] = 1
+        rounds = self.rounds
+        if rounds is None:
+            parts = named.get("partition.clients", defaults.get("partition.clients", 10))
+            of_clients = len(data.clients) if data.clients is not None else parts
+            rounds, share, patience = _fedstein.length(len(X), of_clients if isinstance(of_clients, int) else 1)
+            if share is not None:
+                # Each round is scored on the rows that are held out, and the best one is taken.
+                stop = {"partition.validation": share, "stop.patience": patience, "evaluation.rows": "validation"}
+                defaults.update(stop, **{"evaluation.every": 1})
+        defaults.setdefault("evaluation.every", rounds)
         keys: dict[str, Any] = {
             "seed": seed,
-            "rounds": self.rounds,
+            "rounds": rounds,
             "model.hidden": list(self.hidden),
             "algorithm.particles": self.particles,
         }
-        defaults: dict[str, Any] = {"evaluation.every": self.rounds, "checkpoint.enabled": False}
-        if clients is None and "partition.kind" not in named:
-            defaults["partition.clients"] = 1
         keys.update({key: value for key, value in defaults.items() if key not in named})
         return train(config, data=data, progress=False, **keys)
 
-    def _config(self) -> tuple[dict[str, Any], set[str]]:
-        """The further keys as they were given, and their names, dotted.
+    def _config(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The further keys as they were given, and with dotted names.
 
         Raises
         ------
@@ -92,7 +104,8 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         config = {} if self.config is None else self.config
         if not isinstance(config, Mapping):
             raise ConfigError(f"config is a {type(config).__name__}; it must be a dict of keys")
-        named = {assignment.partition("=")[0] for assignment in _assignments(config)}
+        assigned = (assignment.partition("=") for assignment in _assignments(config))
+        named = {key: json.loads(value) for key, _, value in assigned}
         for key, parameter in _PARAMETERS.items():
             if key in named:
                 raise ConfigError(f"config: `{key}` is the parameter {parameter} of the estimator; set it there")
@@ -111,15 +124,18 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     ----------
     hidden : sequence of int
         Units of each hidden layer.
-    rounds : int
-        Rounds of communication; in each one client trains.
+    rounds : int, optional
+        Rounds of communication; in each one client trains. Without it there are 100 (or twenty visits to each client,
+        300 at most), which end where they no longer lower the NLL of a tenth of the rows, which are held out; the
+        particles are those of the round with the lowest. Of fewer than 100 rows, or ten a client, none is held out, and
+        there are 10 rounds (or two visits to each client, 200 at most).
     particles : int
         Number of particles.
     config : dict, optional
         Further keys of a config, nested or dotted. The keys `seed`, `rounds`, `model.hidden` and `algorithm.particles`
-        are the parameters here, and refused. Where it does not say otherwise, a run is evaluated after the last round
-        only (`evaluation.every`), has no checkpoints (`checkpoint.enabled`), and without `clients` has all rows at one
-        client (`partition.clients`, unless there is a `partition.kind`).
+        are the parameters here, and refused. Where it does not say otherwise, a run with `rounds` is evaluated after
+        the last round only (`evaluation.every`), a run has no checkpoints (`checkpoint.enabled`), and without `clients`
+        has all rows at one client (`partition.clients`, unless there is a `partition.kind`).
     random_state : int, RandomState or None
         The seed of a run is drawn from it.
 
@@ -128,7 +144,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     classes_ : ndarray, [C]
         The classes in the order of the columns of `predict_proba`.
     run_ : Run
-        The run; its test rows are the training rows.
+        The run. Its results are on the rows that are held out without `rounds`, and else on the training rows.
     """
 
     classes_: NDArray[Any]

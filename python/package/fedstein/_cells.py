@@ -1,0 +1,93 @@
+"""Tables with texts, dates and missing cells, for runs that were trained on a file of such cells."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import numbers
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import as_vector, is_missing
+from ._data import columns_of, in_order_of
+from ._fedstein import DataError, Finished
+
+
+def features_of_cells(
+    finished: Finished, data: Mapping[str, Any], table: Any
+) -> tuple[NDArray[np.float32], list[str]] | None:
+    """The features [n, p] of a table's cells, and notes on cells that are missing or new to the run.
+
+    None where the run was trained on numbers alone, or the table has the features themselves.
+
+    Parameters
+    ----------
+    finished : Finished
+        The run.
+    data : mapping
+        Its keys of `[data]`, by which its file was read.
+    table : object
+        Rows to predict.
+
+    Raises
+    ------
+    DataError
+        A column is missing, or a cell does not fit its column. The message names row and column.
+    """
+    columns, found, features = finished.cell_columns(), columns_of(table), finished.feature_names()
+    if columns is None or found is None or (features is not None and set(features).issubset(found)):
+        return None
+    names, count = columns
+    if names is None and len(found) != count:
+        raise DataError(f"the rows have {len(found)} columns; the run was trained on {count}, without names")
+    own = in_order_of(names, table, "rows")
+    cells = [_texts(own[name], name, data) for name in own.columns]
+    with tempfile.TemporaryDirectory(prefix="fedstein-") as directory:
+        file = Path(directory, "rows.csv")
+        mark = "\t" if data["delimiter"] == "tab" else data["delimiter"]
+        with file.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.writer(out, delimiter=mark, lineterminator="\n")
+            if names is not None:
+                writer.writerow(names)
+            writer.writerows(zip(*cells, strict=True))
+        try:
+            encoded, notes = finished.cells(file)
+        except DataError as error:
+            first = 1 if names is None else 2
+            row = re.sub(r"^: line (\d+)", lambda at: f": row {int(at[1]) - first}", str(error).removeprefix(str(file)))
+            raise DataError(f"rows{row}" if row.startswith(":") else str(error)) from None
+    return encoded, [note.replace(str(file), "the rows") for note in notes]
+
+
+def _texts(column: Any, name: Any, data: Mapping[str, Any]) -> list[str]:
+    """The cells of a column as the run's file would have them."""
+    values = as_vector(column, f"column {name!r}")
+    if values.dtype.kind == "M":
+        values = values.astype("datetime64[us]").astype(object)
+    return [_text(value, data["decimal"], data["date_format"]) for value in values.tolist()]
+
+
+def _text(value: Any, decimal: str, date_format: str) -> str:
+    if is_missing(value):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        # A column of whole numbers with a missing cell is one of floating point numbers in pandas.
+        is_whole = number.is_integer() and abs(number) < 1e15
+        return str(int(number)) if is_whole else repr(number).replace(".", decimal)
+    if isinstance(value, datetime.date):
+        parts = {"YYYY": f"{value.year:04}", "MM": f"{value.month:02}", "DD": f"{value.day:02}"}
+        day = re.sub("YYYY|MM|DD", lambda part: parts[part[0]], date_format)
+        time = value.time() if isinstance(value, datetime.datetime) else datetime.time()
+        return f"{day}T{time.isoformat()}" if time != datetime.time() else day
+    return str(value)
