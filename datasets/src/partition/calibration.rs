@@ -4,7 +4,7 @@
 //! They are drawn as the [validation](super::validation) rows are, class by class, from the rows that those leave. Nothing
 //! is drawn for a share of 0.
 
-use super::validation::split;
+use super::validation::{Decided, split};
 use super::{Partition, PartitionConfig};
 use crate::units::Units;
 use crate::{DataError, Dataset};
@@ -27,16 +27,15 @@ pub(super) fn hold_out(
     if share == 0.0 {
         return Ok(partition);
     }
-    let before = std::mem::take(&mut partition.clients);
+    let mut decided = Decided::default();
     let count = |rows: &[usize]| Units::of(train, rows.iter().copied()).list().len();
-    for (client, rows) in before.iter().enumerate() {
-        let left = count(rows);
-        let all = left + count(&partition.validation[client]);
-        let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
-            Some(same) => (partition.clients[same].clone(), partition.calibration[same].clone()),
-            None => split(rows, evenly((all as f64 * share + 0.5) as usize, left), train, rng),
-        };
-        partition.clients.push(kept);
+    for client in 0..partition.clients.len() {
+        let all = count(&partition.clients[client]) + count(&partition.validation[client]);
+        let wanted = (all as f64 * share + 0.5) as usize;
+        let split =
+            |rows: &[usize], held: usize| split(rows, evenly(wanted.saturating_sub(held), count(rows)), train, rng);
+        let (kept, out) = decided.split(&partition.clients[client], split);
+        partition.clients[client] = kept;
         partition.calibration[client] = out;
     }
     let without = partition.calibration.iter().filter(|rows| rows.is_empty()).count();

@@ -83,6 +83,13 @@ impl Scheme for FedwbaReference {
                 rows[client].clone_from(&same);
             }
         }
+        // How many of the different sets of rows each row is in.
+        let mut sets = vec![0_usize; assigned.len()];
+        clients_of.values().for_each(|sharers| rows[sharers[0]].iter().for_each(|row| sets[*row] += 1));
+        let shared = sets.iter().filter(|sets| **sets > 1).count();
+        if shared > 0 {
+            notes.push(format!("not disjoint: {shared} rows belong to clients that have other classes besides"));
+        }
         let left = assigned.iter().filter(|&&assigned| !assigned).count();
         if left > 0 {
             notes.push(format!("{left} of {} training rows belong to no client", assigned.len()));

@@ -87,7 +87,9 @@ fn aligned(lines: &[Vec<String>], gap: Option<String>) -> String {
     text
 }
 
+/// A name of at most twelve characters, on one line.
 fn short(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if name.chars().count() <= 12 { name.to_owned() } else { name.chars().take(11).chain(['…']).collect() }
 }
 
@@ -108,6 +110,15 @@ mod tests {
         assert_eq!(lines[27].split_whitespace().collect::<Vec<_>>(), ["all", "40", "40", "80"]);
         assert_eq!(lines[28], "note: client 3 was short");
         assert_eq!(lines.len(), 29);
+    }
+
+    #[test]
+    fn a_name_of_two_lines_is_on_one() {
+        let mut partition = Partition::new(vec![vec![0], vec![1]], Vec::new());
+        partition.names = vec!["Ea\nst".into(), "West".into()];
+        let table = partition.table(&Targets::Classes { labels: vec![0, 1], names: vec!["a\tb".into(), "c".into()] });
+        assert_eq!(table.lines().count(), 4, "{table}");
+        assert!(table.contains("Ea st") && table.contains("a b"), "{table}");
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //! whole; its class is the rarest of its rows' among the client's.
 //!
 //! A client's classes are held out in the same share, to within one row each: its rows are listed class by class,
-//! shuffled within a class, and the rows i at which ⌊iv + ½⌋ increases are held out. Clients with the same rows
-//! (`fedwba-reference`) hold out the same ones, so that no client trains on validation rows of another one.
+//! shuffled within a class, and the rows i at which ⌊iv + ½⌋ increases are held out. A row that an earlier client has too
+//! (`fedwba-reference`) is held out where that one holds it out, and nowhere else, so that no client trains on validation
+//! rows of another one; the share is then that of the client's other rows.
 
 use super::Partition;
 use crate::units::{Units, rarest, rows_of};
 use crate::{DataError, Dataset, Targets};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use std::collections::HashMap;
 
 /// Holds out a share of each client's rows.
 ///
@@ -29,13 +31,11 @@ pub(super) fn hold_out(
     if share == 0.0 {
         return Ok(partition);
     }
-    let before = std::mem::take(&mut partition.clients);
-    for (client, rows) in before.iter().enumerate() {
-        let (kept, out) = match before[..client].iter().position(|earlier| earlier == rows) {
-            Some(same) => (partition.clients[same].clone(), partition.validation[same].clone()),
-            None => split(rows, |place| (place as f64 * share + 0.5) as usize, train, rng),
-        };
-        partition.clients.push(kept);
+    let mut decided = Decided::default();
+    for client in 0..partition.clients.len() {
+        let split = |rows: &[usize], _| split(rows, |place| (place as f64 * share + 0.5) as usize, train, rng);
+        let (kept, out) = decided.split(&partition.clients[client], split);
+        partition.clients[client] = kept;
         partition.validation[client] = out;
     }
     let without = partition.validation.iter().filter(|rows| rows.is_empty()).count();
@@ -44,6 +44,46 @@ pub(super) fn hold_out(
         partition.notes.push(format!("{without} {have} too few rows to hold one out for validation"));
     }
     Ok(partition)
+}
+
+/// What earlier clients have decided of rows that several clients have.
+#[derive(Default)]
+pub(super) struct Decided {
+    /// Whether each row is held out.
+    is_out: HashMap<usize, bool>,
+}
+
+impl Decided {
+    /// The rows of the next client as `(kept, held out)`, both ascending.
+    ///
+    /// # Arguments
+    /// - `split`: splits the rows of which nothing is decided yet, of which there is at least one; it is told how many of the
+    ///   client's rows are held out already.
+    pub fn split(
+        &mut self,
+        rows: &[usize],
+        mut split: impl FnMut(&[usize], usize) -> (Vec<usize>, Vec<usize>),
+    ) -> (Vec<usize>, Vec<usize>) {
+        let is_free = |row: &&usize| !self.is_out.contains_key(*row);
+        let free: Vec<usize> = rows.iter().filter(is_free).copied().collect();
+        let (mut out, mut kept) = (Vec::new(), Vec::new());
+        for row in rows {
+            match self.is_out.get(row) {
+                Some(true) => out.push(*row),
+                Some(false) => kept.push(*row),
+                None => {}
+            }
+        }
+        if !free.is_empty() {
+            let (new, held) = split(&free, out.len());
+            self.is_out.extend(new.iter().map(|row| (*row, false)).chain(held.iter().map(|row| (*row, true))));
+            kept.extend(new);
+            out.extend(held);
+            kept.sort_unstable();
+            out.sort_unstable();
+        }
+        (kept, out)
+    }
 }
 
 /// The rows `(kept, held out)`, both ascending. `until` is the number of rows, or groups, to hold out of the first ones.

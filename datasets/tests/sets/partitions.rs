@@ -11,6 +11,7 @@ use fedstein_datasets::{
 use ndarray::Array2;
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::ChaCha8Rng};
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 pub(super) fn labelled(labels: Vec<usize>, classes: usize) -> Dataset {
@@ -717,6 +718,31 @@ fn iid_clients_of_a_regression_are_tested_on_all_test_rows() {
         assert_eq!(partition.test(client), [0, 1, 2, 3, 4, 5]);
         assert_eq!((partition.clients()[client].len(), partition.validation(client).len()), (2, 1));
     }
+}
+
+#[test]
+fn a_row_of_several_clients_is_held_out_of_all_of_them() {
+    // Clients 0 and 3 have the classes 0, 1, 2 and 9, 0, 1: their rows are others, and some are the same.
+    let train = with_counts(&[140; 10]);
+    let config = PartitionConfig {
+        scheme: PartitionScheme::FedwbaReference(FedwbaReference { clients: 4, labels: 3 }),
+        validation: 0.2,
+        calibration: 0.1,
+    };
+    let partition = partition(&config, &train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let rows = |of: &dyn Fn(usize) -> Vec<usize>| (0..4).flat_map(of).collect::<HashSet<usize>>();
+    let trained = rows(&|client| partition.clients()[client].clone());
+    let validation = rows(&|client| partition.validation(client).to_vec());
+    let calibration = rows(&|client| partition.calibration(client).to_vec());
+    assert!(trained.is_disjoint(&validation) && trained.is_disjoint(&calibration));
+    assert!(validation.is_disjoint(&calibration));
+    for client in 0..4 {
+        let [held, of_calibration] = [partition.validation(client), partition.calibration(client)].map(<[usize]>::len);
+        assert!((81..=87).contains(&held) && (39..=45).contains(&of_calibration), "{client}: {held}, {of_calibration}");
+        assert_eq!(assigned(&partition, client).len(), 420);
+    }
+    let notes = partition.notes.join("\n");
+    assert!(notes.contains("not disjoint: 280 rows belong to clients that have other classes besides"), "{notes}");
 }
 
 #[test]
