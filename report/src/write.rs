@@ -1,5 +1,6 @@
 //! The files of a report.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::Analysis;
@@ -172,10 +173,11 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
 }
 
 impl Rendered {
-    /// Writes the files of the report into `dir`, which is created if it is missing; each appears whole or not at all.
+    /// Writes the files of the report into `dir`, which is created if it is missing; each appears whole or not at all. Files
+    /// of an earlier report that this one does not have are removed.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A file cannot be written or removed.
     pub fn write(&self, dir: &Path) -> Result<ReportFiles, FileError> {
         std::fs::create_dir_all(dir).map_err(|source| FileError::new(dir, source))?;
         let put = |name: &str, text: &String| -> Result<PathBuf, FileError> {
@@ -183,7 +185,13 @@ impl Rendered {
             write_atomic(&path, text.as_bytes())?;
             Ok(path)
         };
-        let put_some = |name: &str, text: &Option<String>| text.as_ref().map(|text| put(name, text)).transpose();
+        let put_some = |name: &str, text: &Option<String>| match text {
+            Some(text) => put(name, text).map(Some),
+            None => match std::fs::remove_file(dir.join(name)) {
+                Err(source) if source.kind() != ErrorKind::NotFound => Err(FileError::new(&dir.join(name), source)),
+                _ => Ok(None),
+            },
+        };
         Ok(ReportFiles {
             json: put("report.json", &self.json)?,
             bins: put("bins.csv", &self.bins)?,

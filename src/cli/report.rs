@@ -8,13 +8,14 @@ use clap::{ArgGroup, Args};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").required(true).args(["run", "predictions"])))]
 #[command(after_help = "\
-The file of --predictions has the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) and one row per sample.")]
+The file of --predictions has one row per sample, and the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes), or
+of a regression `target,mean,sd` (or `target,mean_0,sd_0,...` for a mixture of normal distributions).")]
 pub struct ReportArgs {
     /// The directory of a run
     #[arg(value_name = "RUN_DIR")]
     run: Option<PathBuf>,
 
-    /// A file of labels and predicted probabilities, instead of a run
+    /// A file of predictions with the truth, instead of a run
     #[arg(long, value_name = "FILE.csv")]
     predictions: Option<PathBuf>,
 
@@ -67,7 +68,7 @@ pub struct Report {
 pub enum ReportSource {
     /// The directory of a run.
     Run(PathBuf),
-    /// A CSV file of labels and probabilities.
+    /// A CSV file of predictions with the truth.
     Predictions(PathBuf),
 }
 

@@ -7,7 +7,8 @@ use crate::cli::{CliError, Report, ReportSource};
 use crate::experiment::finished::Finished;
 use crate::experiment::run_report::{TestRows, comparisons, unreadable, write_files};
 use crate::experiment::{ReportOptions, run_dir};
-use crate::report::{self, Content, RunSummary, csv};
+use crate::report::csv::{self, AnyPredictions};
+use crate::report::{self, Content, RunSummary};
 
 /// The number of bins where neither the command nor the run gives one.
 const BINS: usize = 15;
@@ -30,15 +31,22 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
             run.report(&out, options)?.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
         }
         ReportSource::Predictions(path) => {
-            let predictions = csv::read_predictions(&path).map_err(unreadable)?;
+            let predictions = csv::read_any(&path).map_err(unreadable)?;
             let bins = bins.unwrap_or(BINS);
             let name =
                 path.file_stem().map_or_else(|| "predictions".into(), |stem| stem.to_string_lossy().into_owned());
             let title = title.unwrap_or(name);
-            let rows = TestRows::of_labels(predictions.labels()).or_any(other_rows);
-            let compare = comparisons(&others, &title, &rows, bins)?;
+            let (rows, content) = match &predictions {
+                AnyPredictions::Classes(predictions) => (
+                    TestRows::of_labels(predictions.labels()),
+                    Content::Classification { predictions, uncertainty: None },
+                ),
+                AnyPredictions::Targets(predictions) => {
+                    (TestRows::of_targets(predictions.target()), Content::Regression { predictions })
+                }
+            };
+            let compare = comparisons(&others, &title, &rows.or_any(other_rows), bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
-            let content = Content::Classification { predictions: &predictions, uncertainty: None };
             let report = report::Report { title, content, bins, seed: 1, run, groups: None };
             write_files(&report, &out)?
         }

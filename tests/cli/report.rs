@@ -146,6 +146,31 @@ fn binary_predictions_are_reported_from_their_positive_column() {
 }
 
 #[test]
+fn predictions_of_a_regression_are_reported_from_means_and_deviations() {
+    let place = Place::new();
+    let rows = "target,mean,sd\n1.5,1,0.5\n-2,0,1\n0.25,0.5,2\n";
+    let printed = place.write("p.csv", rows).works("report --predictions p.csv --out r").stdout;
+    assert_eq!(printed, "r/report.html\n");
+    let overall = &place.json("r/report.json")["overall"];
+    // Of normal distributions: errors −0.5, 2 and 0.25.
+    assert_near(number(&overall["rmse"]), ((0.25 + 4.0 + 0.0625) / 3.0_f64).sqrt(), 1e-12);
+    let nll = |error: f64, sd: f64| 0.5 * (2.0 * std::f64::consts::PI).ln() + sd.ln() + 0.5 * (error / sd).powi(2);
+    assert_near(number(&overall["nll"]), (nll(0.5, 0.5) + nll(2.0, 1.0) + nll(0.25, 2.0)) / 3.0, 1e-12);
+    // A run's own file gives the run's numbers.
+    let csv: String = (0..60).map(|row| format!("{},{}.5\n", row % 11, row % 11 * 2 + row % 3)).collect();
+    place.write("t.csv", format!("x,y\n{csv}"));
+    place.works(
+        "train --quiet --out run --set data.kind=csv --set data.path=t.csv --set data.target=y \
+                 --set data.task=regression --set rounds=2 --set algorithm.local_steps=5 --set partition.clients=2",
+    );
+    place.works("report --predictions run/predictions.csv --out again --compare run");
+    assert_eq!(place.json("again/report.json")["overall"], place.json("run/report/report.json")["overall"]);
+    place.refuses("report --predictions r/coverage.csv --out other", &["r/coverage.csv"]);
+    place.write("bad.csv", "target,mean,sd\n1,1,0\n");
+    place.refuses("report --predictions bad.csv", &["bad.csv, line 2, column sd: 0 is not a standard deviation"]);
+}
+
+#[test]
 fn a_report_on_two_classes_has_what_a_decision_needs() {
     let place = Place::new();
     place.write("p.csv", BINARY).works("report --predictions p.csv --out r");

@@ -74,8 +74,9 @@ fn ranked(probabilities: &[f64]) -> Vec<usize> {
 /// Which classes are in the set of a row, `[C]`.
 ///
 /// * LAC: those with a score up to the threshold; none, where even the most probable one exceeds it.
-/// * APS and RAPS without a draw: from the most probable class on, until the sum reaches the threshold, and those with a score up to
-///   it. The class at which it is reached is in the set, so no set is empty; coverage is therefore above the level, by up to the probability of that class.
+/// * APS and RAPS without a draw: from the most probable class on, until the sum reaches the threshold, and those with a
+///   score up to it. The class at which it is reached is in the set, so no set is empty; coverage is therefore above the
+///   level, by up to the probability of that class.
 /// * APS and RAPS with a draw: those with a score up to the threshold, which gives the level without this excess; a set may be
 ///   empty.
 ///

@@ -20,9 +20,13 @@ const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 /// The file cannot be read or is invalid. The error names the file, the line (the header is line 1), the column and the
 /// expected content.
 pub fn read_predictions(path: &Path) -> Result<ClassPredictions<'static>, ReportError> {
-    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
+    parse(path, &read_whole(path).map_err(|source| FileError::new(path, source))?)
+}
+
+/// [`read_predictions`] of the file's bytes.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ClassPredictions<'static>, ReportError> {
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
-    let text = utf8(path, &bytes)?;
+    let text = utf8(path, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = text.trim_end_matches(['\n', '\r', ' ', '\t']).split('\n').collect();
     let header = fields(lines[0]);

@@ -18,8 +18,30 @@ pub(crate) use groups::groups_csv;
 pub use regression::{read_regression, write_regression};
 
 use crate::error::ReportError;
-use crate::files::{line_of, quoted};
-use crate::metrics::{Bin, CoverageRow};
+use crate::files::{FileError, line_of, quoted, read_whole};
+use crate::metrics::{Bin, ClassPredictions, CoverageRow, RegressionPredictions};
+
+/// The predictions of a file, of either task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyPredictions {
+    /// Of a classification: [`read_predictions`].
+    Classes(ClassPredictions<'static>),
+    /// Of a regression: [`read_regression`].
+    Targets(RegressionPredictions<'static>),
+}
+
+/// Reads a predictions file of either task; that of a regression begins with the column `target`.
+///
+/// # Errors
+/// As those of [`read_predictions`] and [`read_regression`].
+pub fn read_any(path: &Path) -> Result<AnyPredictions, ReportError> {
+    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
+    let first = utf8(path, &bytes)?.trim_start_matches('\u{feff}').lines().next().map(fields).unwrap_or_default();
+    match first.first() {
+        Some(&"target") => regression::parse(path, &bytes).map(AnyPredictions::Targets),
+        _ => classification::parse(path, &bytes).map(AnyPredictions::Classes),
+    }
+}
 
 /// The error about a line of a predictions file.
 fn input(path: &Path, line: usize, column: Option<&str>, problem: String) -> ReportError {

@@ -1,4 +1,4 @@
-//! Mixtures of Gaussians with their targets: `target,mean_0,precision_0,...`.
+//! Mixtures of Gaussians with their targets: `target,mean_0,precision_0,...`, or `target,mean,sd` of any model.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,6 +7,9 @@ use super::{fields, input, unquote, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
+
+/// The header, for messages.
+pub(super) const HEADER: &str = "`target,mean,sd`, or `target,mean_0,precision_0,...`";
 
 /// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one
 /// Gaussian for each particle, on the scale of the data.
@@ -29,18 +32,28 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions<'_>) ->
     write_atomic(path, text.as_bytes())
 }
 
-/// Reads what [`write_regression`] wrote, to the same bits.
+/// Reads what [`write_regression`] wrote, to the same bits; or a file with standard deviations in the place of precisions.
 ///
 /// # Errors
 /// The file cannot be read or is invalid. The error names the file, the line and the expected content.
 pub fn read_regression(path: &Path) -> Result<RegressionPredictions<'static>, ReportError> {
-    let bytes = read_whole(path).map_err(|source| FileError::new(path, source))?;
+    parse(path, &read_whole(path).map_err(|source| FileError::new(path, source))?)
+}
+
+/// [`read_regression`] of the file's bytes.
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'static>, ReportError> {
     let at = |line: usize, column: Option<&str>, problem: String| input(path, line, column, problem);
-    let mut lines = utf8(path, &bytes)?.lines();
+    let text = utf8(path, bytes)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
+    let mut lines = text.lines();
     let header = lines.next().map(fields).unwrap_or_default();
     let particles = header.len().saturating_sub(1) / 2;
-    if header.first() != Some(&"target") || particles == 0 || header.len() != 1 + 2 * particles {
-        return Err(at(1, None, "the header is `target,mean_0,precision_0,...`".into()));
+    let is_pair = |pair: &[&str]| {
+        let [mean, spread] = pair else { return false };
+        mean.starts_with("mean") && (spread.starts_with("precision") || spread.starts_with("sd"))
+    };
+    if header.first() != Some(&"target") || particles == 0 || !header[1..].chunks(2).all(is_pair) {
+        return Err(at(1, None, format!("the header is {HEADER}")));
     }
     let mut values = Vec::new();
     for (line, text) in (2..).zip(lines) {
@@ -49,8 +62,8 @@ pub fn read_regression(path: &Path) -> Result<RegressionPredictions<'static>, Re
             return Err(at(line, None, format!("{found} fields, where the header has {}", header.len())));
         }
         for (column, field) in text.split(',').map(unquote).enumerate() {
-            let value = component(column, field).map_err(|problem| at(line, Some(header[column]), problem))?;
-            values.push(value);
+            let value = component((column, header[column]), field);
+            values.push(value.map_err(|problem| at(line, Some(header[column]), problem))?);
         }
     }
     if values.is_empty() {
@@ -61,14 +74,24 @@ pub fn read_regression(path: &Path) -> Result<RegressionPredictions<'static>, Re
     Ok(RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?)
 }
 
-/// Reads the target, a mean or, in every second column, a precision.
-fn component(column: usize, text: &str) -> Result<f64, String> {
+/// Reads the target, a mean or, in every second column, a precision, which a standard deviation becomes.
+fn component((column, name): (usize, &str), text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", quoted(text)))?;
-    let is_precision = column > 0 && column.is_multiple_of(2);
-    match (value.is_finite(), is_precision && value <= 0.0) {
-        (true, false) => Ok(value),
-        (true, true) => Err(format!("{value} is not a precision; precisions are greater than 0")),
-        (false, _) => Err(format!("{value} is not finite")),
+    let is_spread = column > 0 && column.is_multiple_of(2);
+    let is_sd = is_spread && name.starts_with("sd");
+    if !value.is_finite() {
+        return Err(format!("{value} is not finite"));
+    }
+    match (is_sd, is_spread && value <= 0.0) {
+        (true, true) => Err(format!("{value} is not a standard deviation; they are greater than 0")),
+        (false, true) => Err(format!("{value} is not a precision; precisions are greater than 0")),
+        (true, false) => match (value * value).recip() {
+            precision if precision.is_finite() && precision > 0.0 => Ok(precision),
+            _ => {
+                Err(format!("{value} is too small or too large for a standard deviation; its square must be a number"))
+            }
+        },
+        (false, false) => Ok(value),
     }
 }
 
@@ -94,6 +117,15 @@ mod tests {
     }
 
     #[test]
+    fn standard_deviations_are_read_as_precisions_with_a_mark_and_ends_of_lines_of_other_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.csv");
+        fs::write(&path, "\u{feff}\"target\",mean,sd\r\n1,1.5,2\r\n-2,0,0.5\r\n\r\n").unwrap();
+        let want = RegressionPredictions::new(1, vec![1.5, 0.0], vec![0.25, 4.0], vec![1.0, -2.0]).unwrap();
+        assert_eq!(read_regression(&path).unwrap(), want);
+    }
+
+    #[test]
     fn errors_about_predictions_of_a_regression_name_line_and_column() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("p.csv");
@@ -115,6 +147,14 @@ mod tests {
         }
         assert!(complaint(b"target,mean_0,precision_0\n").contains("line 1: there are no rows below the header"));
         assert!(complaint(b"target,mean_0,precision_0\n1,\xff,1\n").contains("line 2: not UTF-8"));
-        assert!(complaint(b"").contains("line 1: the header is"));
+        for header in ["", "target", "target,mean", "target,sd,mean", "target,mean,var", "target,mean_0,sd_0,mean_1"] {
+            assert!(
+                complaint(format!("{header}\n").as_bytes()).contains("line 1: the header is `target,mean,sd`"),
+                "{header}"
+            );
+        }
+        for sd in ["0", "-1", "1e-200"] {
+            assert!(complaint(format!("target,mean,sd\n0,0,{sd}\n").as_bytes()).contains("standard deviation"), "{sd}");
+        }
     }
 }

@@ -178,7 +178,9 @@ fn nice_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
 fn tick_label(value: f64, ticks: &[f64]) -> String {
     let step = if ticks.len() > 1 { (ticks[1] - ticks[0]).abs() } else { 1.0 };
     if !(1e-6..1e7).contains(&step) {
-        return format!("{value:.1e}");
+        let digits = |value: f64| if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+        let decimals = (digits(value) - (step * 1.001).log10().floor()).clamp(0.0, 17.0) as usize;
+        return format!("{value:.decimals$e}").replace('-', "\u{2212}");
     }
     let decimals = (-(step * 1.001).log10().floor()).max(0.0) as usize;
     let rounded = format!("{value:.decimals$}");
@@ -199,6 +201,14 @@ mod tests {
         assert!(ticks[0] <= 0.913 && *ticks.last().unwrap() >= 0.968);
         assert_eq!(tick_label(ticks[1], &ticks), "0.92");
         assert!(nice_ticks(3.0, 3.0, 4).len() > 1);
+        // Large and small units have as many digits as tell the ticks apart.
+        for (low, high) in [(1.1e9, 1.25e9), (3e-9, 3.02e-9), (-2e8, 1e8)] {
+            let ticks = nice_ticks(low, high, 5);
+            let labels: Vec<String> = ticks.iter().map(|tick| tick_label(*tick, &ticks)).collect();
+            let distinct: std::collections::HashSet<_> = labels.iter().collect();
+            assert_eq!(distinct.len(), ticks.len(), "{labels:?}");
+            assert!(labels.iter().all(|label| !label.contains('-') && label.chars().count() < 10), "{labels:?}");
+        }
     }
 
     #[test]
