@@ -26,7 +26,9 @@ pub(super) enum Column<'a> {
 
 /// The rows as CSV with a header. A list is joined with `|`, an empty interval is blank.
 pub(super) fn csv(columns: &[Column<'_>], rows: usize) -> String {
-    let heads: Vec<String> = columns.iter().map(Column::head).collect();
+    let own: Vec<String> = columns.iter().filter(|of| !matches!(of, Column::Ids(_))).map(|of| of.head(&[])).collect();
+    let own: Vec<&str> = own.iter().flat_map(|heads| heads.split(',')).collect();
+    let heads: Vec<String> = columns.iter().map(|of| of.head(&own)).collect();
     let mut text = heads.join(",") + "\n";
     for row in 0..rows {
         for (at, column) in columns.iter().enumerate() {
@@ -48,12 +50,18 @@ pub(super) fn json_lines(columns: &[Column<'_>], rows: usize) -> String {
 }
 
 impl Column<'_> {
-    fn head(&self) -> String {
+    /// Its names. An id that is called like one of the columns `own` of the predictions has `_id` after its name.
+    fn head(&self, own: &[&str]) -> String {
         match self {
             Self::Ids(ids) => {
-                let names: Vec<String> =
-                    ids.iter().enumerate().map(|(at, id)| text_cell(&called(at, id)).into()).collect();
-                names.join(",")
+                let name = |(at, id): (usize, &Beside)| {
+                    let mut name = called(at, id);
+                    if own.contains(&name.as_str()) {
+                        name += "_id";
+                    }
+                    text_cell(&name).into_owned()
+                };
+                ids.iter().enumerate().map(name).collect::<Vec<_>>().join(",")
             }
             Self::Texts(name, _) | Self::Numbers(name, _) | Self::Lists(name, _) => (*name).to_owned(),
             Self::Probabilities(names, _) => {

@@ -64,11 +64,12 @@ impl Interruptible {
 
     /// Ends the process: work in progress is in no checkpoint.
     fn abandon(&self, saved: usize) -> ! {
-        self.shown.finished();
         let (round, rounds) = (self.round.load(Relaxed), self.rounds.load(Relaxed));
         let advice = self.resume_advice().unwrap_or_default();
+        let text = format!("interrupted in round {round} of {rounds}, after round {saved}");
+        self.shown.abandoned(&text);
         // A failed write is ignored, because standard error may be closed; the exit code remains.
-        let _ = writeln!(io::stderr(), "interrupted in round {round} of {rounds}, after round {saved}\n{advice}");
+        let _ = writeln!(io::stderr(), "{text}\n{advice}");
         std::process::exit(INTERRUPTED);
     }
 }

@@ -1,7 +1,7 @@
 //! `fedstein train --log`: what happens in a run, as JSON lines.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,11 +39,9 @@ impl Log {
         name: &str,
         resolved: &Resolved,
     ) -> Result<Arc<Self>, CliError> {
+        outside("--log", path, out)?;
         output::check_as("--log", path, force || appends)?;
-        // The run's own directory is created with the run.
-        if !path.starts_with(out) {
-            output::check_parent("--log", path)?;
-        }
+        output::check_parent("--log", path)?;
         let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let mut about = Map::new();
         about.insert("name".into(), json!(name));
@@ -60,7 +58,13 @@ impl Log {
     }
 
     fn open(&self) -> io::Result<File> {
-        OpenOptions::new().create(true).write(true).append(self.appends).truncate(!self.appends).open(&self.path)
+        let options = OpenOptions::new().create(true).write(true).append(self.appends).truncate(!self.appends).clone();
+        let mut file = options.open(&self.path)?;
+        // A process that was killed, or a full disk, may have left a part of a line.
+        if self.appends && !ends_with_a_line(&self.path)? {
+            file.write_all(b"\n")?;
+        }
+        Ok(file)
     }
 
     /// Writes a line. A log that cannot be written does not end the run.
@@ -72,7 +76,8 @@ impl Log {
         line.insert("event".into(), json!(event));
         line.insert("time".into(), json!(time));
         line.extend(fields);
-        if let Err(error) = writeln!(file, "{}", Value::Object(line)) {
+        // In one piece, for those who read the file meanwhile.
+        if let Err(error) = file.write_all(format!("{}\n", Value::Object(line)).as_bytes()) {
             *out = None;
             self.failed(&error);
         }
@@ -114,6 +119,34 @@ impl Log {
         fields.insert("state".into(), json!(state));
         self.write("end", fields);
     }
+}
+
+/// Checks that a file or directory is not in the run's own directory, of which a run knows every file.
+///
+/// # Errors
+/// It is.
+pub(super) fn outside(option: &str, path: &Path, out: &Path) -> Result<(), CliError> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    match absolute(path).starts_with(absolute(out)) {
+        true => Err(CliError::Usage(format!(
+            "{option} `{}` is in the run's own directory `{}`; name a place outside of it",
+            path.display(),
+            out.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Whether a file that is there is empty or ends with a line end.
+fn ends_with_a_line(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if !file.metadata()?.is_file() || file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// Every key as `section.key` with its value.
@@ -173,6 +206,11 @@ impl Observer for Logged {
 
     fn finished(&self) {
         self.inner.finished();
+    }
+
+    fn abandoned(&self, error: &str) {
+        self.log.end(Err(&CliError::Interrupted(error.to_owned())));
+        self.inner.abandoned(error);
     }
 
     fn note(&self, note: &str) {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::interrupt::Interruptible;
-use super::log::{Log, Logged};
+use super::log::{Log, Logged, outside};
 use super::tensorboard::Events;
 use super::{headline, personal};
 use crate::algorithm::Algorithm as _;
@@ -28,6 +28,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let log = log.map(|path| Log::new((&path, &out), (resume, force), &config.name, &resolved)).transpose()?;
     let mut shown = display.observer();
     if let Some(dir) = &tensorboard {
+        outside("--tensorboard", dir, &out)?;
         shown = Box::new(Events::new(dir, shown)?);
     }
     if let Some(log) = &log {

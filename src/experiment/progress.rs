@@ -25,6 +25,10 @@ pub trait Observer: Send + Sync {
     fn finished_round(&self, _record: &RoundRecord) {}
     /// The run has ended after its last round. Not called where it fails or [`Self::wants_to_stop`] ends it.
     fn finished(&self) {}
+    /// The process ends at once, with this error: an interrupt came while the round before is in a checkpoint.
+    fn abandoned(&self, _error: &str) {
+        self.finished();
+    }
     /// A message for the user.
     fn note(&self, _note: &str) {}
     /// Why the run ended where it did, and which round its results are of: a message that asks nothing of the user.

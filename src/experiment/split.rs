@@ -77,7 +77,17 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let names = site_names(clients.len(), partition.names());
     let columns = Names::of(&data.train);
     let tells_counts = config.class_weights()? != ClassWeights::None || config.evaluation.prior_correction;
-    let beside = out.with_extension("half-written");
+    // Written beside, under a name of this process, and renamed when it is whole.
+    let Some(name) = out.file_name() else {
+        return Err(RunError::Config(format!("`{}` has no name; name a new directory with --out", out.display())));
+    };
+    if out.to_string_lossy().contains(',') {
+        let text =
+            format!("`{}` has a comma, which separates the files of --sites; name another directory", out.display());
+        return Err(RunError::Config(text));
+    }
+    let beside = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let _ = fs::remove_dir_all(&beside);
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
         fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;

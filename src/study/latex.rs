@@ -39,8 +39,11 @@ pub fn table(plan: &Plan<'_>, rows: &[Row]) -> String {
     text + "\\hline\n\\end{tabular}\n"
 }
 
+/// A line of the table. A bracket or a star at its begin would belong to the end of the line before.
 fn line(cells: impl Iterator<Item = String>) -> String {
-    cells.collect::<Vec<_>>().join(" & ") + " \\\\\n"
+    let line = cells.collect::<Vec<_>>().join(" & ");
+    let begin = if line.starts_with(['[', '*']) { "{}" } else { "" };
+    format!("{begin}{line} \\\\\n")
 }
 
 fn head(metric: &str) -> String {

@@ -1,13 +1,15 @@
 //! Writes the files of a study: every run and every mean as CSV, the tables, the pictures and the claims.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::claims::answer;
 use super::plan::Plan;
 use super::summary::{LEVEL, Row, rows};
 use super::{latex, markdown};
-use crate::report::files::write_atomic;
+use crate::metrics::Metric;
+use crate::report::files::{FileError, write_atomic};
 use crate::report::{AxisSpec, IntervalFigure, IntervalGroup, IntervalRow, ReportError};
 use crate::reproduce::Scale;
 use crate::reproduce::curve::{Results, label};
@@ -71,12 +73,39 @@ pub fn write(plan: &Plan<'_>, results: &Results<'_>, directory: &Path) -> Result
         pictures.push(put(&name, &svg)?);
     }
     let judged = judge(results, Scale::Full);
-    if !judged.is_empty() {
-        put("claims.md", &markdown::claims(plan, &judged))?;
+    match judged.is_empty() {
+        false => drop(put(CLAIMS, &markdown::claims(plan, &judged))?),
+        true => remove(&directory.join(CLAIMS))?,
     }
+    remove_former(directory, &pictures)?;
     let table = put("table.md", &markdown::table(plan, results, &rows, &pictures))?;
     let claims = judged.iter().enumerate().map(|(at, row)| claim(plan, at, row)).collect();
     Ok(Written { table, pictures, claims })
+}
+
+/// The claims and whether they hold.
+const CLAIMS: &str = "claims.md";
+
+/// Removes the pictures of an earlier form of the study: those of metrics, and of rounds, that are not written now.
+fn remove_former(directory: &Path, written: &[PathBuf]) -> Result<(), ReportError> {
+    let wrong = |source| FileError::new(directory, source);
+    for entry in std::fs::read_dir(directory).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_picture = |stem: &str| stem.starts_with("rounds-") || Metric::of_key(stem).is_some();
+        if name.strip_suffix(".svg").is_some_and(is_picture) && !written.contains(&path) {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), ReportError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(FileError::new(path, source).into()),
+        _ => Ok(()),
+    }
 }
 
 /// A claim on one line.

@@ -206,6 +206,9 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());
     assert!(place.text("runs/sites/report/report.html").contains("site-2"));
     place.refuses(&format!("site split {keys} --out rehearsal"), &["`rehearsal` exists"]);
+    place.refuses(&format!("site split {keys} --out ."), &["name a new directory"]);
+    place
+        .refuses(&format!("site split {keys} --out a,b"), &["`a,b` has a comma, which separates the files of --sites"]);
     place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
     place.refuses(
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",

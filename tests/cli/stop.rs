@@ -297,8 +297,18 @@ fn a_log_has_the_start_the_rounds_and_the_end_of_a_run() {
     place.works(&format!("{line} --out run --force --log run.jsonl"));
     assert_eq!(kinds(&events("run.jsonl")), ["start", "round", "round", "round", "end"]);
     place.refuses(&format!("{line} --out other --log none/run.jsonl"), &["--log", "no directory `none`"]);
-    place.works(&format!("{line} --out inside --log inside/run.jsonl"));
-    assert_eq!(kinds(&events("inside/run.jsonl")).len(), 5);
+    // The run knows each file in its own directory.
+    for option in ["--log inside/run.jsonl", "--log ./inside/rounds.csv", "--tensorboard inside/tb"] {
+        place.refuses(&format!("{line} --out inside {option}"), &["is in the run's own directory `inside`"]);
+    }
+    // What a killed process has left of a line does not spoil the next one.
+    let whole = place.text("run.jsonl");
+    place.write("run.jsonl", format!("{whole}{{\"event\":\"rou"));
+    place.works("train --resume run --set rounds=5 --quiet --log run.jsonl");
+    let text = place.text("run.jsonl");
+    let added: Vec<&str> = text[whole.len()..].lines().collect();
+    assert_eq!(added[0], "{\"event\":\"rou");
+    assert!(added[1..].iter().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{added:?}");
 }
 
 #[test]

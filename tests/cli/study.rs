@@ -105,6 +105,16 @@ fn one_seed_has_means_without_intervals() {
     // What was not asked for has no number.
     assert!(place.text("studies/one/table.md").contains("| newton | 4 | 0 | - | - | - |"));
     assert!(place.text("studies/one/table.tex").contains("newton & 4 & -- \\\\"));
+    // What the study does not ask for any more is gone; a picture of one's own stays.
+    assert!(place.bytes("studies/one/accuracy.svg").starts_with(b"<svg"));
+    place
+        .write("studies/one/mine.svg", "<svg/>")
+        .write("one.toml", methods("baseline = \"fedavg\"\nmetrics = [\"nll\"]"));
+    place.works("study one.toml --seeds 1 --quiet --only clients=2");
+    let names = place.names("studies/one");
+    for (name, is_there) in [("nll.svg", true), ("mine.svg", true), ("accuracy.svg", false)] {
+        assert_eq!(names.iter().any(|found| found == name), is_there, "{name} in {names:?}");
+    }
     // The same runs count when there are more seeds.
     let more = place.works("study one.toml --seeds 2 --only clients=2").stderr;
     assert!(more.contains("4 runs, 2 of them kept from before"), "{more}");
@@ -288,13 +298,14 @@ fn claims_are_held_not_held_or_not_tellable() {
 #[test]
 fn names_are_escaped_in_latex_and_in_csv() {
     let place = Place::new();
-    let names =
-        "[vary.\"share_of_rows\".\"50% & more, {x}\"]\n[vary.\"share_of_rows\".\"~#1_$\"]\npartition.clients = 3\n";
+    let names = "[vary.\"share_of_rows\".\"50% & more, {x}\"]\n[vary.\"share_of_rows\".\"~#1_$\"]\npartition.clients = 3\n\
+         [vary.\"share_of_rows\".\"[1]\"]\npartition.clients = 4\n";
     place.write("names.toml", format!("title = \"100% & more\"\nseeds = 1\nmetrics = [\"signed_gap\"]\n{TINY}{names}"));
     place.works("study names.toml --quiet");
     let tex = place.text("studies/names/table.tex");
     assert!(tex.contains("\nshare\\_of\\_rows & signed\\_gap \\\\\n"), "{tex}");
     assert!(tex.contains("\n50\\% \\& more, \\{x\\} & $"), "{tex}");
+    assert!(tex.contains("\n{}[1] & $"), "{tex}");
     assert!(tex.contains("\n\\textasciitilde{}\\#1\\_\\$ & $"), "{tex}");
     assert!(tex.starts_with("% 100% & more:"), "{tex}");
     assert!(place.text("studies/names/results.csv").contains("\n\"50% & more, {x}\",1,"));
