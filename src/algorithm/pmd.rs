@@ -234,6 +234,15 @@ impl Algorithm for PmdConfig {
         self.temperature
     }
 
+    fn check(&self) -> Result<(), String> {
+        match self.particles {
+            1 => {
+                Err("algorithm kind `pmd` chooses among its particles; `algorithm.particles` must be 2 or more".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
         Some(bandwidth(self.kde_bandwidth))
     }

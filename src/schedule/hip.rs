@@ -62,7 +62,7 @@ impl HipConfig {
                 "negative",
                 Choice(&["clip", "shift", "softmax"]),
                 T("clip"),
-                "Treatment of negative inner products: cut to 0, all values shifted by the smallest, or a softmax.",
+                "Treatment of negative inner products: cut to 0, all values shifted by the smallest (whose client is then not drawn, also where no value is negative), or a softmax.",
             ),
             key(
                 "softmax_temperature",

@@ -53,6 +53,11 @@ impl Bandwidth {
         if h.is_finite() && h > 0.0 { h } else { fallback(distances, power) }
     }
 
+    /// Whether h is a number of the config, whatever the particles are.
+    pub fn is_fixed(&self) -> bool {
+        matches!(self.rule, Rule::Fixed(_))
+    }
+
     /// The result of the rule itself, which may be 0 or NaN.
     pub fn rule_value(&self, distances: &Distances, power: i32) -> f64 {
         let n = distances.count();

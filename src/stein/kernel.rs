@@ -81,7 +81,7 @@ pub struct SteinKernel {
     pub slope: Array2<f64>,
     /// tr ∇_{x_i}∇_{x_j}k, `[N, N]`.
     pub trace: Array2<f64>,
-    /// The bandwidth h.
+    /// The bandwidth h; infinite for one particle, unless it is fixed.
     pub bandwidth: f64,
 }
 
@@ -114,7 +114,11 @@ impl Kernel {
             [k, 2.0 / h * k, k * (2.0 * d / h - 4.0 * r2 / (h * h))]
         };
         let of = |bandwidth: Bandwidth, terms: &dyn Fn(f64, f64) -> [f64; 3]| {
-            let h = bandwidth.evaluate(&distances, 2);
+            // One particle has no distances: in the limit of a wide kernel the discrepancy is the norm of its score.
+            let h = match distances.count() == 1 && !bandwidth.is_fixed() {
+                true => f64::INFINITY,
+                false => bandwidth.evaluate(&distances, 2),
+            };
             let [values, slope, trace] = distances.map(|r2| terms(r2, h));
             Some(SteinKernel { values, slope, trace, bandwidth: h })
         };

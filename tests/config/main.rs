@@ -528,3 +528,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_method_that_cannot_choose_is_refused_and_keys_of_a_schedule_that_is_not_asked_are_noted() {
+    let message = error("[algorithm]\nkind = \"pmd\"\nparticles = 1");
+    assert!(message.contains("`algorithm.particles` must be 2 or more"), "{message}");
+    let text = "[algorithm]\nkind = \"dsgld\"\n[schedule]\nkind = \"random\"\nclients = 2";
+    let (_, resolved) = Config::load(Source { name: "e.toml", text }, &Overrides::default()).unwrap();
+    let note = resolved.notes.iter().find(|note| note.contains("dsgld")).unwrap();
+    assert!(note.starts_with("`schedule.kind`, `schedule.clients` have no effect: algorithm kind `dsgld`"), "{note}");
+}
+
+#[test]
+fn a_cosine_that_ends_before_the_run_is_noted_unless_it_was_asked_for() {
+    let notes = |keys: &str| {
+        let text = format!("rounds = 60\n[lr_schedule]\nkind = \"cosine\"\n{keys}");
+        Config::load(Source { name: "e.toml", text: &text }, &Overrides::default()).unwrap().1.notes.join("\n")
+    };
+    assert!(notes("").contains("`lr_schedule.rounds` is 10 by default: of the 60 rounds"), "{}", notes(""));
+    assert_eq!(notes("rounds = 20"), "");
+}

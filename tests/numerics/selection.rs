@@ -9,7 +9,7 @@ use fedstein::schedule::indicator::inner_products;
 use fedstein::schedule::weigh::{Action, probabilities};
 use fedstein::schedule::{Draw, Indicators, Measure, Negative};
 use fedstein::stein::{Bandwidth, Kernel, MedianOfEven, Rule, Score, SteinForm, SteinProduct, direction};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -318,7 +318,8 @@ proptest! {
         prop_assert!(own.v >= -unit, "{}", own.v);
         let at = particles::<Flex>(&x, &Session::open(Precision::F64).unwrap());
         let form = SteinForm::new(&kernel, &at).unwrap().unwrap();
-        prop_assert!(form.constant() > 0.0);
+        let constant = form.constant();
+        prop_assert!(constant > 0.0 || (n == 1 && constant == 0.0), "{}", constant);
         prop_assert!(own.u.is_some() == (n > 1));
         let (there, back) = (product(&kernel, &x, &s, &t), product(&kernel, &x, &t, &s));
         prop_assert!((there.v - back.v).abs() < 1e-12 * (1.0 + there.v.abs()), "{} {}", there.v, back.v);
@@ -511,4 +512,23 @@ fn the_second_of_two_is_drawn_from_the_rest() {
     // Five degrees of freedom: 25.7 is exceeded with probability 1e-4.
     let statistic = chi_square(&counts, &want);
     assert!(statistic < 25.7, "{counts:?}, χ² = {statistic}");
+}
+
+#[test]
+fn of_one_particle_the_discrepancy_is_the_norm_of_its_score_and_the_inner_product_that_of_two() {
+    let (x, s, t) = (array![[0.3, -2.0, 7.0]], array![[1.0, 2.0, -2.0]], array![[4.0, 0.5, 1.0]]);
+    let by_median = Bandwidth::default();
+    for kernel in
+        [Kernel::Rbf(by_median), Kernel::Imq { bandwidth: by_median, exponent: -0.5 }, Kernel::Mixture(by_median)]
+    {
+        assert_eq!(product(&kernel, &x, &s, &s).v, 9.0, "{kernel:?}");
+        assert_eq!(product(&kernel, &x, &s, &t).v, 3.0, "{kernel:?}");
+    }
+    // A bandwidth of the config stays: with h = 2 the trace adds 2d/h = 3.
+    assert_close(
+        &[product(&Kernel::Rbf(fixed(2.0)), &x, &s, &s).v],
+        &[12.0],
+        Tolerance { rtol: 1e-12, atol: 0.0 },
+        "fixed",
+    );
 }

@@ -63,8 +63,8 @@ impl Config {
             (can.centralised, &["schedule."], format!("algorithm kind `{name}` has all rows in one place")),
             (
                 can.chooses_clients,
-                &["schedule.clients"],
-                format!("algorithm kind `{name}` sets the number of clients of a round itself"),
+                &["schedule."],
+                format!("algorithm kind `{name}` chooses the clients of a round itself"),
             ),
             (
                 negative != Some(NegativePolicy::Softmax),
