@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from conftest import Command
-from fedstein import ConfigError, _fedstein
+from fedstein import ConfigError, DataError, _fedstein
 from fedstein.flower import FedsteinStrategy, _project
 from fedstein.flower._client import _site
 from fedstein.flower._server import of_app_config
@@ -95,7 +95,7 @@ def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tm
         """The message with which a start ends, since there is no grid."""
         grid: Any = None
         strategy = FedsteinStrategy({"rounds": 1, "partition.clients": 2}, out=out, **keys)
-        with pytest.raises((ConfigError, AttributeError)) as raised:
+        with pytest.raises((ConfigError, DataError, AttributeError)) as raised:
             strategy.start(grid)
         return str(raised.value)
 
@@ -105,14 +105,19 @@ def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tm
         assert start(force=force) == f"{beside} exists and is not of a simulation; set another `out`"
     (beside / "letter.txt").unlink()
     beside.rmdir()
-    assert "NoneType" in start(), "the rows are written before a node is looked for"
-    kept = (beside / "1" / "train.csv").read_bytes()
+    # A start that fails before its first round leaves nothing, so that the next one finds its way free.
+    for message, keys in (("NoneType", {}), ("sites: 3, and the config has 2 clients", {"sites": 3}), ("NoneType", {})):
+        assert message in start(**keys) and not list(tmp_path.iterdir())
+    FedsteinStrategy({"rounds": 1, "partition.clients": 2}, out=out)._simulated(beside)
+    kept = {file: file.read_bytes() for file in beside.rglob("*") if file.is_file()}
     for keys in ({}, {"data.kind": "sites", "sites": 2}):
         message = f"{beside} holds the sites of an earlier simulation; set another `out`, or force = true"
         assert start(**keys) == message
-    assert (beside / "1" / "train.csv").read_bytes() == kept
-    assert "NoneType" in start(force=True, seed=2)
-    assert (beside / "1" / "train.csv").read_bytes() != kept
+    # Where they may be replaced, they are when the new run begins, and not before.
+    for keys in ({"seed": 2}, {"sites": 3}, {"data.path": "gone.csv", "data.kind": "csv", "data.target": "y"}):
+        start(force=True, **keys)
+        assert {file: file.read_bytes() for file in beside.rglob("*") if file.is_file()} == kept
+        assert [path.name for path in tmp_path.iterdir()] == ["run-sites"]
 
 
 def test_a_simulation_is_resumed_with_the_sites_that_it_has(tmp_path: Path) -> None:
@@ -127,8 +132,8 @@ def test_a_simulation_is_resumed_with_the_sites_that_it_has(tmp_path: Path) -> N
             FedsteinStrategy(out=out, **{**keys, **more}).start(grid)
         return str(raised.value)
 
-    assert "NoneType" in start()
     # What a run leaves that was stopped.
+    FedsteinStrategy(out=out, **keys)._simulated(beside)
     out.mkdir()
     run = (beside / "run.toml").read_text()
     (out / "config.toml").write_text(_fedstein.Plan(("run.toml", run), [], None).to_toml())

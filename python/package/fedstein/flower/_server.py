@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -130,34 +132,71 @@ class FedsteinStrategy:
         sites = self._sites
         config = tomllib.loads(plan.to_toml())
         directory = self._directory
-        if not self._resume:
-            self._make_way(directory)
-        if config["data"]["kind"] != "sites":
-            plan, count = self._simulated(directory)
-            simulation = str(directory)
-            if sites not in (0, count):
+        with self._sites_of_a_run_that_begins(directory):
+            if config["data"]["kind"] != "sites":
+                plan, count = self._simulated(directory)
+                simulation = str(directory)
+                if sites not in (0, count):
+                    raise ConfigError(
+                        f"sites: {sites}, and the config has {count} clients; leave `sites` out in a simulation"
+                    )
+                sites = count
+            elif directory.is_dir():
+                # The run that is resumed was a simulation.
+                simulation, sites = str(directory), len(list(directory.glob("*/site.toml")))
+            if sites == 0:
                 raise ConfigError(
-                    f"sites: {sites}, and the config has {count} clients; leave `sites` out in a simulation"
+                    "sites: 0; it must be the number of sites, each with a SuperNode of its own partition-id"
                 )
-            sites = count
-        elif directory.is_dir():
-            # The run that is resumed was a simulation.
-            simulation, sites = str(directory), len(list(directory.glob("*/site.toml")))
-        if sites == 0:
-            raise ConfigError("sites: 0; it must be the number of sites, each with a SuperNode of its own partition-id")
-        deadline = config["federation"].get("deadline") or 0.0
-        network = Network(
-            grid,
-            sites,
-            poll=self._poll,
-            rejoin=self._rejoin,
-            ttl=deadline + BEYOND if deadline > 0 else LONG,
-            simulation=simulation,
-        )
-        names = network.muster(self._muster)
-        _fedstein.serve(plan, names, self._out, self._force, self._resume, network, _tell)
+            deadline = config["federation"].get("deadline") or 0.0
+            network = Network(
+                grid,
+                sites,
+                poll=self._poll,
+                rejoin=self._rejoin,
+                ttl=deadline + BEYOND if deadline > 0 else LONG,
+                simulation=simulation,
+            )
+            names = network.muster(self._muster)
+            _fedstein.serve(plan, names, self._out, self._force, self._resume, network, _tell)
         logger.info("run %s", self._out)
         return Run(self._out)
+
+    @contextmanager
+    def _sites_of_a_run_that_begins(self, directory: Path) -> Iterator[None]:
+        """The sites of a simulation are those of its run: where it does not begin, an earlier one keeps its own.
+
+        Raises
+        ------
+        ConfigError
+            There are sites of an earlier simulation that may not be replaced, or the directory is something else.
+        """
+        if self._resume:
+            yield
+            return
+        before = self._begun()
+        earlier = self._put_aside(directory)
+        try:
+            yield
+        except BaseException:
+            if self._begun() == before:
+                shutil.rmtree(directory, ignore_errors=True)
+                if earlier is not None:
+                    earlier.rename(directory)
+                raise
+            if earlier is not None:
+                shutil.rmtree(earlier, ignore_errors=True)
+            raise
+        if earlier is not None:
+            shutil.rmtree(earlier, ignore_errors=True)
+
+    def _begun(self) -> tuple[int, int] | None:
+        """What tells the run in `out` from another one there; None without one."""
+        try:
+            found = (self._out / "config.toml").stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def _resumed(self, assignments: list[str]) -> Plan:
         """The plan of the run in `out`, with these assignments.
@@ -204,8 +243,8 @@ class FedsteinStrategy:
                         "of its sites stay, so leave the key as it was, or set another `out` without resume"
                     )
 
-    def _make_way(self, directory: Path) -> None:
-        """Remove the sites of an earlier simulation if that may be replaced.
+    def _put_aside(self, directory: Path) -> Path | None:
+        """Rename the sites of an earlier simulation if they may be replaced; the new place, or None without any.
 
         Raises
         ------
@@ -214,14 +253,16 @@ class FedsteinStrategy:
         """
         is_simulation = (directory / _RUN).is_file()
         if self._force and is_simulation:
-            shutil.rmtree(directory)
-        elif directory.exists():
+            aside = directory.with_name(f".{directory.name}.earlier.{os.getpid()}")
+            return directory.rename(aside)
+        if directory.exists():
             what, also = (
                 ("holds the sites of an earlier simulation", ", or force = true")
                 if is_simulation
                 else ("exists and is not of a simulation", "")
             )
             raise ConfigError(f"{directory} {what}; set another `out`{also}")
+        return None
 
     def _simulated(self, directory: Path) -> tuple[Plan, int]:
         """The plan of a federation of the config's clients, whose rows are written to files of sites."""
