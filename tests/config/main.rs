@@ -540,6 +540,18 @@ fn a_method_that_cannot_choose_is_refused_and_keys_of_a_schedule_that_is_not_ask
 }
 
 #[test]
+fn keys_of_densities_and_predictives_that_are_not_used_are_noted() {
+    let notes =
+        |text: &str| Config::load(Source { name: "e.toml", text }, &Overrides::default()).unwrap().1.notes.join("\n");
+    let found = notes("[algorithm]\nkind = \"dsvgd\"\nkde = \"off\"\nkde_damping = 0.5\ndistill_steps = 7");
+    assert!(found.contains("`algorithm.distill_steps`, `algorithm.kde_damping` have no effect"), "{found}");
+    assert_eq!(notes("[algorithm]\nkind = \"dsvgd\"\nkde_damping = 0.5"), "");
+    let blr = "data.kind = \"twonorm\"\nmodel = { kind = \"blr\", probit_lambda = 3.0, predictive = ";
+    assert!(notes(&format!("{blr}\"mean\" }}")).contains("`model.probit_lambda` has no effect"));
+    assert!(!notes(&format!("{blr}\"probit\" }}")).contains("probit_lambda"));
+}
+
+#[test]
 fn a_cosine_that_ends_before_the_run_is_noted_unless_it_was_asked_for() {
     let notes = |keys: &str| {
         let text = format!("rounds = 60\n[lr_schedule]\nkind = \"cosine\"\n{keys}");

@@ -2,12 +2,18 @@
 
 use fedstein_schema::list;
 
-use super::{Config, RobustRule, is_of_data_set};
+use super::{Config, ModelConfig, RobustRule, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
+use crate::density::KdeMode;
+use crate::models::Predictive;
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
 const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
+
+/// Keys of `dsvgd` that say how densities are used.
+const OF_DENSITIES: &[&str] =
+    &["algorithm.kde_damping", "algorithm.kde_clip", "algorithm.factors", "algorithm.distill_steps"];
 
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
 type Rule = (bool, &'static [&'static str], String);
@@ -65,6 +71,16 @@ impl Config {
                 can.chooses_clients,
                 &["schedule."],
                 format!("algorithm kind `{name}` chooses the clients of a round itself"),
+            ),
+            (
+                matches!(&self.algorithm, AlgorithmConfig::Dsvgd(dsvgd) if dsvgd.density.kde == KdeMode::Off),
+                OF_DENSITIES,
+                "`algorithm.kde` is \"off\", so that no factor has a score".into(),
+            ),
+            (
+                matches!(&self.model, ModelConfig::Blr(blr) if blr.predictive != Predictive::Probit),
+                &["model.probit_lambda"],
+                "`model.predictive` is not \"probit\"".into(),
             ),
             (
                 negative != Some(NegativePolicy::Softmax),
