@@ -67,6 +67,14 @@ def test_without_rounds_a_fit_is_as_long_as_held_out_rows_say() -> None:
     assert told.config["rounds"] == 2 and len(told.labels) == 150
 
 
+def test_methods_without_particles_are_fitted_too() -> None:
+    X, y = load_iris(return_X_y=True)
+    for kind in ("fedavg", "fedper"):
+        parameters = {"hidden": (4,), "particles": None, "config": {"algorithm.kind": kind}, "random_state": 0}
+        model = FedsteinClassifier(**parameters).fit(X, y, clients=np.arange(150) % 3)
+        assert model.run_.config["algorithm"]["kind"] == kind and model.predict_proba(X).shape == (150, 3)
+
+
 def test_a_fit_that_fails_leaves_the_model_of_the_fit_before() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]

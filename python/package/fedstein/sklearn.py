@@ -43,7 +43,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         *,
         hidden: Sequence[int] = (50,),
         rounds: int | None = None,
-        particles: int = 20,
+        particles: int | None = 20,
         config: Mapping[str, Any] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -88,8 +88,9 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             "seed": seed,
             "rounds": rounds,
             "model.hidden": list(self.hidden),
-            "algorithm.particles": self.particles,
         }
+        if self.particles is not None:
+            keys["algorithm.particles"] = self.particles
         keys.update({key: value for key, value in defaults.items() if key not in named})
         return train(config, data=data, progress=False, **keys)
 
@@ -129,8 +130,8 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         300 at most), which end where they no longer lower the NLL of a tenth of the rows, which are held out; the
         particles are those of the round with the lowest. Of fewer than 100 rows, or ten a client, none is held out, and
         there are 10 rounds (or two visits to each client, 200 at most).
-    particles : int
-        Number of particles.
+    particles : int or None
+        Number of particles; None for methods with one parameter vector, such as `fedavg`.
     config : dict, optional
         Further keys of a config, nested or dotted. The keys `seed`, `rounds`, `model.hidden` and `algorithm.particles`
         are the parameters here, and refused. Where it does not say otherwise, a run with `rounds` is evaluated after
