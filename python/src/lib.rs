@@ -38,6 +38,7 @@ fn main(py: Python<'_>, args: Vec<String>, program: Option<PathBuf>) -> PyResult
 fn _fedstein(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("MOST_CLASSES", fedstein::datasets::columns::MOST_NUMBERED_CLASSES)?;
     module.add("ConfigError", py.get_type::<errors::ConfigError>())?;
     module.add("DataError", py.get_type::<errors::DataError>())?;
     module.add("RunFailed", py.get_type::<errors::RunFailed>())?;

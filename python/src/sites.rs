@@ -42,7 +42,8 @@ impl Carried<'_> {
         if let Some(most) = most.filter(|most| bytes > *most) {
             return Err(format!("its arrays have {bytes} bytes; at most {most} are read"));
         }
-        let text = |(name, value): (&String, &Value)| name.len() + if let Value::Text(text) = value { text.len() } else { 8 };
+        let text =
+            |(name, value): (&String, &Value)| name.len() + if let Value::Text(text) = value { text.len() } else { 8 };
         let text: usize = envelope.iter().map(text).sum();
         let longest = Limits::of(0).envelope;
         if most.is_some() && text as u64 > longest {

@@ -772,6 +772,14 @@ def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(comman
     for rows in (table, dated, reversed_columns, pl.DataFrame(cells), pl.DataFrame({**cells, "admitted": dates})):
         assert run.predict(rows) == pytest.approx(want, abs=1e-6)
     assert run.predict_uncertainty(dated)["total"].shape == (4,)
+    # Columns of numbers alone, some of them missing, are called as their features are.
+    lines = ["y,dose,age", *(f"{'ab'[i % 2]},{'' if i % 5 == 0 else i % 7},{40 + i % 3}" for i in range(40))]
+    Path("doses.csv").write_text("\n".join(lines) + "\n")
+    keys = {"kind": "csv", "path": "doses.csv", "target": "y", "missing": "mean"}
+    doses = fedstein.train(data=keys, progress=False, **{**SMALL, "partition.clients": 2})
+    with pytest.warns(fedstein.RunWarning, match="`dose`"):
+        filled = doses.predict(pd.DataFrame({"age": [40, 41], "dose": [np.nan, 2.0]}))
+    assert filled[1] == pytest.approx(doses.predict(pd.DataFrame({"dose": [2], "age": [41]}))[0])
     with pytest.warns(fedstein.RunWarning, match="the rows.*`ward`"):
         run.predict(dated.assign(ward="attic"))
     for wrong, words in (

@@ -1,11 +1,10 @@
 //! The files of a report.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::Analysis;
 use crate::error::ReportError;
-use crate::files::{FileError, write_atomic};
+use crate::files::{FileError, remove_if_there, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::run::SiteScores;
@@ -187,10 +186,7 @@ impl Rendered {
         };
         let put_some = |name: &str, text: &Option<String>| match text {
             Some(text) => put(name, text).map(Some),
-            None => match std::fs::remove_file(dir.join(name)) {
-                Err(source) if source.kind() != ErrorKind::NotFound => Err(FileError::new(&dir.join(name), source)),
-                _ => Ok(None),
-            },
+            None => remove_if_there(&dir.join(name)).map(|()| None),
         };
         Ok(ReportFiles {
             json: put("report.json", &self.json)?,

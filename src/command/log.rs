@@ -58,8 +58,12 @@ impl Log {
     }
 
     fn open(&self) -> io::Result<File> {
-        let options = OpenOptions::new().create(true).write(true).append(self.appends).truncate(!self.appends).clone();
-        let mut file = options.open(&self.path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(self.appends)
+            .truncate(!self.appends)
+            .open(&self.path)?;
         // A process that was killed, or a full disk, may have left a part of a line.
         if self.appends && !ends_with_a_line(&self.path)? {
             file.write_all(b"\n")?;

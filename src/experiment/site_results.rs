@@ -1,7 +1,6 @@
 //! What a site keeps of a run after its last round: the results on its own test rows, as the directory of a finished run,
 //! which `fedstein report` and `fedstein predict` read. Nothing of it is sent.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use toml::{Table, Value};
@@ -18,6 +17,7 @@ use crate::error::RunError;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::remote::CalibrationTold;
+use crate::report::files::remove_if_there;
 use crate::site::SiteConfig;
 
 /// The keys of `[data]` of a run with rotated features.
@@ -96,12 +96,7 @@ impl<B: Backend> SiteResults<'_, B> {
         std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
         let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
         // It is written last: a directory without it is not that of a finished run.
-        match std::fs::remove_file(dir.join(run_dir::SUMMARY)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(RunError::Output(format!("{}: {error}", dir.join(run_dir::SUMMARY).display())));
-            }
-            _ => {}
-        }
+        remove_if_there(&dir.join(run_dir::SUMMARY)).map_err(|error| RunError::Output(error.to_string()))?;
         let evaluation = predicted.as_ref().map(|predicted| predicted.evaluate(config.evaluation.bins));
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (rows, which) = (evaluation.rows, config.evaluation.rows);

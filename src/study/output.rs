@@ -1,7 +1,6 @@
 //! Writes the files of a study: every run and every mean as CSV, the tables, the pictures and the claims.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::claims::answer;
@@ -9,7 +8,7 @@ use super::plan::Plan;
 use super::summary::{LEVEL, Row, rows};
 use super::{latex, markdown};
 use crate::metrics::Metric;
-use crate::report::files::{FileError, write_atomic};
+use crate::report::files::{FileError, remove_if_there, write_atomic};
 use crate::report::{AxisSpec, IntervalFigure, IntervalGroup, IntervalRow, ReportError};
 use crate::reproduce::Scale;
 use crate::reproduce::curve::{Results, label};
@@ -75,7 +74,7 @@ pub fn write(plan: &Plan<'_>, results: &Results<'_>, directory: &Path) -> Result
     let judged = judge(results, Scale::Full);
     match judged.is_empty() {
         false => drop(put(CLAIMS, &markdown::claims(plan, &judged))?),
-        true => remove(&directory.join(CLAIMS))?,
+        true => remove_if_there(&directory.join(CLAIMS))?,
     }
     remove_former(directory, &pictures)?;
     let table = put("table.md", &markdown::table(plan, results, &rows, &pictures))?;
@@ -94,18 +93,10 @@ fn remove_former(directory: &Path, written: &[PathBuf]) -> Result<(), ReportErro
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_picture = |stem: &str| stem.starts_with("rounds-") || Metric::of_key(stem).is_some();
         if name.strip_suffix(".svg").is_some_and(is_picture) && !written.contains(&path) {
-            remove(&path)?;
+            remove_if_there(&path)?;
         }
     }
     Ok(())
-}
-
-/// Removes a file, if it is there.
-fn remove(path: &Path) -> Result<(), ReportError> {
-    match std::fs::remove_file(path) {
-        Err(source) if source.kind() != ErrorKind::NotFound => Err(FileError::new(path, source).into()),
-        _ => Ok(()),
-    }
 }
 
 /// A claim on one line.

@@ -25,6 +25,9 @@ use std::collections::BTreeMap;
 /// The largest number of different texts in a column that is one-hot encoded.
 pub const MOST_CATEGORIES: usize = 1_000;
 
+/// The largest number of distinct whole numbers of a target that are taken for classes where nobody says so.
+pub const MOST_NUMBERED_CLASSES: usize = 20;
+
 /// What the columns of a table hold, before anything is learned from them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Columns {

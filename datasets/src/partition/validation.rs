@@ -64,14 +64,12 @@ impl Decided {
         rows: &[usize],
         mut split: impl FnMut(&[usize], usize) -> (Vec<usize>, Vec<usize>),
     ) -> (Vec<usize>, Vec<usize>) {
-        let is_free = |row: &&usize| !self.is_out.contains_key(*row);
-        let free: Vec<usize> = rows.iter().filter(is_free).copied().collect();
-        let (mut out, mut kept) = (Vec::new(), Vec::new());
+        let (mut free, mut out, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             match self.is_out.get(row) {
                 Some(true) => out.push(*row),
                 Some(false) => kept.push(*row),
-                None => {}
+                None => free.push(*row),
             }
         }
         if !free.is_empty() {

@@ -4,6 +4,7 @@ mod columnar;
 mod csv;
 mod fetch;
 mod groups;
+mod held_out;
 mod manual_download;
 mod partitions;
 mod real_data;

@@ -24,7 +24,7 @@ def features_of_cells(
 ) -> tuple[NDArray[np.float32], list[str]] | None:
     """The features [n, p] of a table's cells, and notes on cells that are missing or new to the run.
 
-    None where the run was trained on numbers alone, or the table has the features themselves.
+    None where the run was trained on numbers alone, or the table has the features themselves and not all columns.
 
     Parameters
     ----------
@@ -40,17 +40,19 @@ def features_of_cells(
     DataError
         A column is missing, or a cell does not fit its column. The message names row and column.
     """
-    columns, found, features = finished.cell_columns(), columns_of(table), finished.feature_names()
-    if columns is None or found is None or (features is not None and set(features).issubset(found)):
+    columns, found = finished.cell_columns(), columns_of(table)
+    if columns is None or found is None:
         return None
     names, count = columns
+    if names is not None and not set(names).issubset(found) and set(finished.feature_names() or ()).issubset(found):
+        return None
     if names is None and len(found) != count:
         raise DataError(f"the rows have {len(found)} columns; the run was trained on {count}, without names")
     own = in_order_of(names, table, "rows")
     cells = [_texts(own[name], name, data) for name in own.columns]
     with tempfile.TemporaryDirectory(prefix="fedstein-") as directory:
         file = Path(directory, "rows.csv")
-        mark = "\t" if data["delimiter"] == "tab" else data["delimiter"]
+        mark = "\t" if data["delimiter"] in ("tab", "\\t") else data["delimiter"]
         with file.open("w", newline="", encoding="utf-8") as out:
             writer = csv.writer(out, delimiter=mark, lineterminator="\n")
             if names is not None:

@@ -25,12 +25,9 @@ from ._arrays import (
     refuse_dates,
     refuse_missing,
 )
-from ._fedstein import DataError, RawRows, Rows
+from ._fedstein import MOST_CLASSES, DataError, RawRows, Rows
 
 __all__ = ["Data", "RunWarning"]
-
-# The largest number of distinct whole numbers that are taken for classes without a warning, as by `fedstein init`.
-_MOST_CLASSES = 20
 
 
 class RunWarning(UserWarning):
@@ -198,7 +195,7 @@ class Data:
             self.classes = (
                 as_names(classes, "classes") if classes is not None else _distinct(targets, test_targets, "labels")
             )
-            if is_supposed and classes is None and targets.dtype.kind in "iu" and len(self.classes) > _MOST_CLASSES:
+            if is_supposed and classes is None and targets.dtype.kind in "iu" and len(self.classes) > MOST_CLASSES:
                 warnings.warn(
                     f"y has {len(self.classes)} different whole numbers, which are taken for classes; say "
                     'task="classification" if they are, and task="regression" if not',

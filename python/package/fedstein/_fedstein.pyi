@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "__version__",
+    "MOST_CLASSES",
     "ConfigError",
     "DataError",
     "RunFailed",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 __version__: str
+MOST_CLASSES: int
 
 _Floats = NDArray[np.float64] | NDArray[np.float32]
 _Groups = tuple[Sequence[str], NDArray[np.int64]]

@@ -9,7 +9,7 @@ use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
 
 /// The header, for messages.
-pub(super) const HEADER: &str = "`target,mean,sd`, or `target,mean_0,precision_0,...`";
+const HEADER: &str = "`target,mean,sd`, or `target,mean_0,precision_0,...`";
 
 /// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one
 /// Gaussian for each particle, on the scale of the data.
@@ -77,21 +77,20 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'
 /// Reads the target, a mean or, in every second column, a precision, which a standard deviation becomes.
 fn component((column, name): (usize, &str), text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", quoted(text)))?;
-    let is_spread = column > 0 && column.is_multiple_of(2);
-    let is_sd = is_spread && name.starts_with("sd");
     if !value.is_finite() {
         return Err(format!("{value} is not finite"));
     }
-    match (is_sd, is_spread && value <= 0.0) {
-        (true, true) => Err(format!("{value} is not a standard deviation; they are greater than 0")),
-        (false, true) => Err(format!("{value} is not a precision; precisions are greater than 0")),
-        (true, false) => match (value * value).recip() {
-            precision if precision.is_finite() && precision > 0.0 => Ok(precision),
-            _ => {
-                Err(format!("{value} is too small or too large for a standard deviation; its square must be a number"))
-            }
-        },
-        (false, false) => Ok(value),
+    if column == 0 || !column.is_multiple_of(2) {
+        return Ok(value);
+    }
+    let is_sd = name.starts_with("sd");
+    let precision = if is_sd { (value * value).recip() } else { value };
+    match value > 0.0 && precision > 0.0 && precision.is_finite() {
+        true => Ok(precision),
+        false if is_sd => {
+            Err(format!("{value} is not a standard deviation; it and its square must be above 0, and finite"))
+        }
+        false => Err(format!("{value} is not a precision; precisions are greater than 0")),
     }
 }
 

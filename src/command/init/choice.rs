@@ -3,11 +3,9 @@
 use super::document::one_line;
 use super::names;
 use super::uses::{Use, are_all_different, is_measured};
+use crate::datasets::columns::MOST_NUMBERED_CLASSES;
 use crate::datasets::format::csv::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
-
-/// The largest number of distinct whole numbers that are taken for classes.
-const MOST_CLASSES: usize = 20;
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
 const MOST_NAMES: usize = 100;
@@ -252,7 +250,7 @@ fn other_targets<'a>(uses: &[(&'a SurveyColumn, Use)]) -> Vec<&'a SurveyColumn> 
 /// Whether the cells that are not missing are few distinct texts or whole numbers: the classes of a classification.
 fn is_discrete(column: &SurveyColumn) -> bool {
     let is_numeric = column.are_all(column.numbers);
-    let most = if is_numeric { MOST_CLASSES } else { MOST_NAMES };
+    let most = if is_numeric { MOST_NUMBERED_CLASSES } else { MOST_NAMES };
     (!is_numeric || column.whole)
         && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < column.present())
 }
@@ -287,6 +285,6 @@ fn holds_numbers(column: &SurveyColumn) -> bool {
 }
 
 fn task_of(target: &SurveyColumn) -> Task {
-    let are_classes = target.whole && target.distinct().is_some_and(|count| count <= MOST_CLASSES);
+    let are_classes = target.whole && target.distinct().is_some_and(|count| count <= MOST_NUMBERED_CLASSES);
     if holds_numbers(target) && !are_classes { Task::Regression } else { Task::Classification }
 }

@@ -178,17 +178,13 @@ class FedsteinStrategy:
         earlier = self._put_aside(directory)
         try:
             yield
-        except BaseException:
+        finally:
             if self._begun() == before:
                 shutil.rmtree(directory, ignore_errors=True)
                 if earlier is not None:
                     earlier.rename(directory)
-                raise
-            if earlier is not None:
+            elif earlier is not None:
                 shutil.rmtree(earlier, ignore_errors=True)
-            raise
-        if earlier is not None:
-            shutil.rmtree(earlier, ignore_errors=True)
 
     def _begun(self) -> tuple[int, int] | None:
         """What tells the run in `out` from another one there; None without one."""
