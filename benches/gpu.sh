@@ -12,8 +12,10 @@
 # BACKENDS             wgpu, or wgpu,cuda (building cuda downloads LLVM) [wgpu]
 # SECONDS_A_LINE       seconds per line [5]
 # CARGO_ARGS           further arguments of cargo, such as --offline
+# FEDSTEIN, PARITY     the program and its test of parity where they are built, for a machine without cargo: with
+#                      `cargo build --release` and `cargo test --release --test parity --no-run`, which prints a path
 #
-# The figures do not include autotuning: every backend runs all workloads once before it is timed, and a bench also warms
+# The figures do not include the compilation of kernels: every backend runs all workloads once before it is timed, and a bench also warms
 # up each workload. A part that is missing or fails is named at the end; the others continue.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,22 +44,36 @@ say "the machine"
   git log -1 --format='%h %s' 2>/dev/null || true
 } | tee "$out/machine.txt"
 
-say "build"
 features=()
-case ,$BACKENDS, in *,cuda,*) features=(--features cuda) ;; esac
-if ! cargo build --release --locked "${cargo_args[@]}" "${features[@]}" 2>&1 | tee "$out/build.txt"; then
-  [ "${#features[@]}" -gt 0 ] || { echo "gpu.sh: the build failed; see $out/build.txt" >&2; exit 1; }
-  skip "cuda: it does not build here; see build.txt"
-  BACKENDS=wgpu features=()
-  cargo build --release --locked "${cargo_args[@]}"
+build() {
+  case ,$BACKENDS, in *,cuda,*) features=(--features cuda) ;; esac
+  if ! cargo build --release --locked "${cargo_args[@]}" "${features[@]}" 2>&1 | tee "$out/build.txt"; then
+    [ "${#features[@]}" -gt 0 ] || { echo "gpu.sh: the build failed; see $out/build.txt" >&2; exit 1; }
+    skip "cuda: it does not build here; see build.txt"
+    BACKENDS=wgpu features=()
+    cargo build --release --locked "${cargo_args[@]}"
+  fi
+}
+fedstein=${FEDSTEIN:-./target/release/fedstein}
+if [ -z "${FEDSTEIN:-}" ]; then
+  say "build"
+  build
 fi
-fedstein=./target/release/fedstein
 "$fedstein" backends | tee "$out/backends.txt"
 
 say "parity of wgpu and the CPU"
-if ! FEDSTEIN_REQUIRE_WGPU=1 cargo test --release --locked "${cargo_args[@]}" "${features[@]}" --test parity 2>&1 |
-  tee "$out/parity.txt"; then
-  skip "parity: FAILED; see parity.txt, and trust no figure before it passes"
+parity() {
+  if [ -n "${PARITY:-}" ]; then
+    "$PARITY" --nocapture
+  elif [ -n "${FEDSTEIN:-}" ]; then
+    echo "PARITY is not set"
+    return 1
+  else
+    cargo test --release --locked "${cargo_args[@]}" "${features[@]}" --test parity -- --nocapture
+  fi
+}
+if ! FEDSTEIN_REQUIRE_WGPU=1 parity 2>&1 | tee "$out/parity.txt"; then
+  skip "parity: FAILED or not run; see parity.txt, and trust no figure before it passes"
 fi
 
 IFS=, read -ra backends <<<"$BACKENDS"
@@ -76,7 +92,7 @@ for backend in "${backends[@]}" flex; do
   say "$backend"
   "$fedstein" bench --backend "$backend" --only "$ONLY" --seconds "$SECONDS_A_LINE" --json "$out/fedstein.jsonl" 2>&1 |
     tee "$out/$backend.txt" || skip "$backend: the bench failed; see $backend.txt"
-  "$fedstein" bench --backend "$backend" --growth "$out/$backend-growth.svg" 2>&1 |
+  "$fedstein" bench --backend "$backend" --seconds "$SECONDS_A_LINE" --growth "$out/$backend-growth.svg" 2>&1 |
     tee "$out/$backend-growth.txt" || skip "$backend: growth failed; see $backend-growth.txt"
 done
 

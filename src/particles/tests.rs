@@ -56,6 +56,22 @@ fn arrays_and_blocks_that_are_no_particles_of_the_layout_are_refused_in_words() 
     }
 }
 
+/// Integers up to 3 in size, so that sums in f32 are exact in any order.
+fn whole_numbers(rows: usize, columns: usize, seed: usize) -> Tensor<2> {
+    let values = (0..rows * columns).map(|i| ((i * i + seed * i) % 7) as f32 - 3.0).collect();
+    session(Precision::F32).upload(values, [rows, columns])
+}
+
+#[test]
+fn a_product_in_parts_is_the_product_whatever_divides_the_columns() {
+    // Few columns; a multiple of PART; one of 245; 2 · 1,009, which no width near PART divides; one more than a multiple.
+    for columns in [1, 1000, 8 * PART, 32 * 245, 2018, 8 * PART + 1] {
+        let (x, y) = (whole_numbers(5, columns, 1), whole_numbers(3, columns, 2));
+        let (parts, whole) = (product_in_parts(x.clone(), y.clone()), product_of_rows(x, y));
+        assert_eq!(read_matrix(parts).unwrap(), read_matrix(whole).unwrap(), "{columns} columns");
+    }
+}
+
 #[test]
 fn sets_that_do_not_go_together_are_refused_with_both_shapes_on_the_host_and_on_a_device() {
     let panic_of = |compute: &dyn Fn()| {

@@ -74,7 +74,7 @@ fn data(words: &[String]) -> Result<(), Failure> {
 
 fn parity(words: &[String]) -> Result<(), Failure> {
     let mut command = cargo(&["test", "--release", "--test", "parity"]);
-    succeed(command.args(words).env("FEDSTEIN_REQUIRE_WGPU", "1").env("CUBECL_AUTOTUNE_LEVEL", "minimal"))
+    succeed(command.args(words).env("FEDSTEIN_REQUIRE_WGPU", "1"))
 }
 
 fn style(_: &[String]) -> Result<(), Failure> {
