@@ -457,6 +457,9 @@ fn product_of_rows(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
     x.matmul(y.transpose())
 }
 
+/// Columns of one part of [`product_in_parts`], where no width near it divides the columns.
+const PART: usize = 256;
+
 /// [`product_of_rows`] as a sum of products of some hundred columns each, for a GPU.
 ///
 /// The product is small and its sums are long. A GPU computes the elements of a product beside each other and the terms
@@ -485,9 +488,6 @@ fn product_in_parts(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
     };
     product + product_of_rows(rest(x), rest(y))
 }
-
-/// Columns of one part of [`product_in_parts`], where no width near it divides the columns.
-const PART: usize = 256;
 
 /// A small device matrix on the host, in f64 and in the same shape. Waits for the device.
 ///

@@ -211,6 +211,9 @@ impl SetResults {
                 percent(hi)
             );
         }
-        text + " The level is meant for rows like those of all clients together; that of a single class or client may lie below."
+        let part = if self.classes.is_empty() { "client or of a range of targets" } else { "class or client" };
+        text + &format!(
+            " The level is meant for rows like those of all clients together; that of a single {part} may lie below."
+        )
     }
 }

@@ -99,7 +99,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let mut recorder =
             RunRecorder::new((config, advice, columns), judge, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
-        if let Some(note) = participation::planned(config.rounds, per_round.min(roster.len()), roster.len()) {
+        if let Some(note) = participation::planned(config.rounds, per_round, roster.len()) {
             observer.note(&note);
         }
         if let Some((round, state)) = past {

@@ -98,12 +98,19 @@ impl Participation {
     }
 }
 
-/// What is known before the first round: there are fewer visits than clients.
+/// What is known before the first round: a round is to have more clients than there are, or there are fewer visits than
+/// clients. A config that says how many clients there are is refused in the first case; a column or a list of files says
+/// it too late.
 ///
 /// # Arguments
 /// * `rounds`, `per_round`: the number of rounds, and of clients in each
 /// * `clients`: the number of clients K
 pub(super) fn planned(rounds: usize, per_round: usize, clients: usize) -> Option<String> {
+    if per_round > clients {
+        return Some(format!(
+            "`schedule.clients` is {per_round}, but there are only {clients} clients: every round has all of them"
+        ));
+    }
     let visits = rounds.saturating_mul(per_round);
     (visits < clients).then(|| {
         format!(
@@ -138,6 +145,8 @@ mod tests {
     fn fewer_visits_than_clients_are_noted_before_the_first_round() {
         assert_eq!(planned(10, 1, 10), None);
         assert_eq!(planned(usize::MAX, 2, 50), None);
+        let note = planned(4, 9, 3).unwrap();
+        assert_eq!(note, "`schedule.clients` is 9, but there are only 3 clients: every round has all of them");
         let note = planned(10, 2, 50).unwrap();
         assert!(note.contains("20 visits") && note.contains("at least 30 of 50 clients"), "{note}");
     }

@@ -328,3 +328,34 @@ fn a_run_whose_clients_differ_in_their_classes_has_a_note_about_the_correction()
     assert!(!noted("alike", "--set partition.kind=iid"));
     assert!(!noted("own", "--set partition.kind=labels-per-client --set algorithm.kind=fedwba"));
 }
+
+#[test]
+fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
+    let place = Place::new();
+    // Stays of 1 to 12 days, the first of them unknown; ages of 20 to 79 years, every twentieth unknown.
+    let table = |[unknown_age, unknown_days]: [&str; 2]| {
+        let row = |i: usize| {
+            let age = if i % 20 == 7 { unknown_age.to_owned() } else { (20 + i * 7 % 60).to_string() };
+            let days =
+                if i == 0 { unknown_days.to_owned() } else { format!("{:.1}", 1.0 + (i * 13 % 111) as f64 / 10.0) };
+            format!("{age},{days}\n")
+        };
+        format!("age,days\n{}", (0..120).map(row).collect::<String>())
+    };
+    let train = format!(
+        "{TINY} --set data.kind=csv --set data.path=stays.csv --set data.target=days --set data.task=regression \
+         --set partition.clients=2"
+    );
+    let noted = place.write("stays.csv", table(["999", "9999"])).works(&format!("{train} --out coded"));
+    for words in [
+        "stays.csv far beyond all others of their column: `age` (999 in 6 rows, all others 20 to 79)",
+        "leave these cells empty and set data.missing\n",
+        "`days` (9999 in 1 row, all others 1 to 12)",
+        "set data.missing_target = \"drop\"\n",
+    ] {
+        assert!(noted.stderr.contains(words), "no {words:?} in {}", noted.stderr);
+    }
+    let keys = "--set data.missing=indicator --set data.missing_target=drop";
+    let clean = place.write("stays.csv", table(["", ""])).works(&format!("{train} {keys} --out clean"));
+    assert!(!clean.stderr.contains("far beyond"), "{}", clean.stderr);
+}

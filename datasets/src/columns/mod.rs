@@ -5,6 +5,7 @@
 //! [`Encoding`] is learned from the training rows, and gives the features of any rows.
 
 mod cell;
+pub(crate) mod codes;
 mod date;
 mod encoding;
 mod keys;

@@ -1,6 +1,7 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
 use super::{DataSet, Origin, Rows, Source};
+use crate::columns::codes::{self, Codes};
 use crate::columns::{Categorical, CellKind, Columns, READING, READING_AT_SITE, Reading};
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Numbered, Task};
 use crate::format::header::Header;
@@ -401,7 +402,8 @@ pub(super) fn read<const M: usize>(
     };
     let others = beside.iter().zip(&tables).filter_map(|((_, path), table)| Some((Path::new(*path), table.as_ref()?)));
     let files = std::iter::once((path, &train)).chain(others);
-    let notes = files.flat_map(|(path, table)| notes_of_dropped(path, table)).collect();
+    let dropped = files.flat_map(|(path, table)| notes_of_dropped(path, table));
+    let notes = dropped.chain(notes_of_codes(path, &train, options.target)).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
@@ -467,6 +469,24 @@ fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = Strin
             let have = if count == 1 { "has" } else { "have" };
             format!("data.{key} = \"drop\" leaves out {count} of the {rows} rows of {path}, which {have} {what}")
         })
+}
+
+/// What may stand for missing values in a file, where nobody has said so.
+fn notes_of_codes(path: &Path, table: &CsvTable, target: &str) -> impl Iterator<Item = String> {
+    let called = |at: usize| match &table.names {
+        Some(names) => names[at].clone(),
+        None => table.places[at].to_string(),
+    };
+    let numbers = table.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Number);
+    let features = numbers.filter_map(|(at, _)| {
+        let cells = table.features.column(at);
+        Some((called(at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
+    });
+    let targets = Codes::of(table.values.iter().copied()).map(|codes| (target.to_owned(), codes));
+    let file = path.display().to_string();
+    let of_features = codes::note(&features.collect::<Vec<_>>(), &file, "data.missing");
+    let of_targets = codes::note(&Vec::from_iter(targets), &file, "data.missing_target = \"drop\"");
+    of_features.into_iter().chain(of_targets)
 }
 
 /// Test rows with the columns in the order of the training file, by name where both files have headers. The texts of both
