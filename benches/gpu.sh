@@ -15,8 +15,8 @@
 # FEDSTEIN, PARITY     the program and its test of parity where they are built, for a machine without cargo: with
 #                      `cargo build --release` and `cargo test --release --test parity --no-run`, which prints a path
 #
-# The figures do not include the compilation of kernels: every backend runs all workloads once before it is timed, and a bench also warms
-# up each workload. A part that is missing or fails is named at the end; the others continue.
+# The figures do not include the compilation of kernels: every backend runs all workloads once before it is timed, and a
+# bench also warms up each workload. A part that is missing or fails is named at the end; the others continue.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -15,7 +15,8 @@ use thiserror::Error;
 pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     /// The value of `--backend`.
     const NAME: &'static str;
-    /// Whether several clients may run in parallel threads. A GPU is used from one thread.
+    /// Whether several clients may run in parallel threads, as on a CPU. A GPU is used from one thread, and gets its
+    /// work in large pieces.
     const PARALLEL_CLIENTS: bool;
     /// Whether 64-bit floats work on every device of this backend. A driver's own claim is not reliable.
     const DOUBLE: bool;

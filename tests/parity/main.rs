@@ -2,9 +2,9 @@
 //! flex in f64, and random draws are the same bits.
 //!
 //! A GPU (or a software adapter) is used from one thread: one `#[test]` per backend runs everything in sequence, 7 s on
-//! Mesa's llvmpipe and 16 s on an H200 whose driver has nothing in its cache. Where no adapter or device opens, the test
-//! of its backend prints so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`, or `FEDSTEIN_REQUIRE_DEVICE=1` for wgpu and
-//! cuda.
+//! Mesa's llvmpipe and 16 s on an H200 whose driver had compiled few of the kernels before. Where no adapter or device
+//! opens, the test of its backend prints so and passes, unless `FEDSTEIN_REQUIRE_WGPU=1`, or
+//! `FEDSTEIN_REQUIRE_DEVICE=1` for wgpu and cuda.
 
 #[path = "../common/mod.rs"]
 mod common;
