@@ -1,7 +1,9 @@
 //! The training and test rows of a data set in the same scale, which are the input of a run. They come from
 //! [`load`](crate::load) or from a user's own rows.
 
+use crate::columns::codes::{self, Codes};
 use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split, units};
+use ndarray::ArrayView1;
 use rand::Rng;
 
 /// Training and test rows of one data set.
@@ -64,7 +66,10 @@ impl TrainTest {
             let problem = format!("the rows of `{}` can be scaled by {takes}", train.name);
             DataError::config("normalise", normalise.word(), problem)
         })?;
-        Self::scaled(train, test, scale)
+        let codes = notes_of_codes(&train);
+        let mut data = Self::scaled(train, test, scale)?;
+        data.notes.extend(codes);
+        Ok(data)
     }
 
     /// Splits your own rows at random into training and test rows, and scales both as [`TrainTest::from_rows`] does.
@@ -106,6 +111,23 @@ impl TrainTest {
         let notes = coarse.into_iter().chain(units::note(&train, &[], &test)).collect();
         Ok(Self { train, test, normalisation, notes, encoding: None })
     }
+}
+
+/// What may stand for missing values in rows with columns, and not with pixels.
+fn notes_of_codes(train: &Dataset) -> Vec<String> {
+    let is_table = train.feature_shape.len() == 1;
+    let called = |at: usize| train.feature_names.as_ref().map_or_else(|| at.to_string(), |names| names[at].clone());
+    let columns = train.features.columns().into_iter().enumerate().filter(|_| is_table);
+    let of = |cells: ArrayView1<f32>| Codes::of(cells.iter().map(|cell| f64::from(*cell)));
+    let features: Vec<_> = columns.filter_map(|(at, cells)| Some((called(at), of(cells)?))).collect();
+    let targets = match &train.targets {
+        Targets::Real { values } => Codes::of(values.iter().copied()),
+        _ => None,
+    };
+    let targets: Vec<_> = targets.map(|codes| ("target".to_owned(), codes)).into_iter().collect();
+    let remedy = "replace them, such as by the mean of the others, and add a column that says where they were";
+    let of_features = codes::note(&features, "the training rows", remedy);
+    of_features.into_iter().chain(codes::note(&targets, "the training rows", "leave these rows out")).collect()
 }
 
 /// Checks that a model of the training rows can be tested on the test rows.
@@ -162,6 +184,20 @@ mod tests {
         assert_eq!(data.test.targets, Targets::Real { values: vec![20.0, 50.0] });
         let target = data.normalisation.target.unwrap();
         assert_eq!((target.mean, target.sd), (20.0, 10.0));
+    }
+
+    #[test]
+    fn values_that_may_stand_for_missing_ones_have_a_note_in_a_table() {
+        let of = |shape: &[usize]| {
+            let age = |row: usize| if row % 50 == 7 { 999.0 } else { (row * 7 % 60) as f32 };
+            let features = Array2::from_shape_fn((200, 2), |(row, column)| [row as f32, age(row)][column]);
+            rows(features).with_feature_shape(shape.to_vec()).unwrap()
+        };
+        let notes = |shape: &[usize]| TrainTest::from_rows(of(shape), of(shape), Normalise::Auto).unwrap().notes;
+        let [note] = &notes(&[2])[..] else { panic!("{:?}", notes(&[2])) };
+        let found = "values of the training rows far beyond all others of their column: `1` (999 in 4 rows, all others 0 to 59)";
+        assert!(note.starts_with(found), "{note}");
+        assert!(notes(&[1, 1, 2]).is_empty());
     }
 
     #[test]

@@ -63,6 +63,27 @@ fn a_resolved_config_resolves_to_itself() {
 }
 
 #[test]
+fn cells_are_a_list_of_texts_or_those_of_each_column() {
+    let check = |text: &str| {
+        let value = format!("x = {text}").parse::<toml::Table>().unwrap().remove("x").unwrap();
+        Accepts::Cells.check(&value).map(|value| value.to_string())
+    };
+    for (given, read) in [
+        ("[999, -9.5, \"unknown\"]", "[\"999\", \"-9.5\", \"unknown\"]"),
+        ("999", "[\"999\"]"),
+        ("[]", "[]"),
+        ("{ age = 999, \"dose mg\" = [\".\", -9] }", "{ age = [\"999\"], \"dose mg\" = [\".\", \"-9\"] }"),
+    ] {
+        assert_eq!(check(given).as_deref(), Ok(read), "{given}");
+        assert_eq!(check(read).as_deref(), Ok(read), "{read}");
+    }
+    for given in ["true", "\"\"", "[\" \"]", "[[1]]", "nan", "{ age = { a = 1 } }", "2024-01-01"] {
+        let message = check(given).unwrap_err();
+        assert!(message.starts_with("a cell or a list of them, such as [999, \"unknown\"], or"), "{given}: {message}");
+    }
+}
+
+#[test]
 fn columns_are_a_list_of_texts_or_a_word() {
     let check = |text: &str| {
         let value = format!("x = {text}").parse::<toml::Table>().unwrap().remove("x").unwrap();

@@ -152,6 +152,9 @@ pub enum Accepts {
         /// An example in TOML, to complete "such as …".
         example: &'static str,
     },
+    /// Cells of a CSV table, each a number or a text that is not empty: a list of them, or one, which are turned into a
+    /// list of texts; or a table of these by the names of columns.
+    Cells,
     /// A real number, or one of these words.
     NumberOr(Interval, &'static [&'static str]),
 }
@@ -182,6 +185,9 @@ impl Accepts {
             Self::IntList { min } => format!("a list of whole numbers of at least {min}, such as [100, 50]"),
             Self::FloatList { each, length } => format!("a list of {length} or more numbers, each {}", each.describe()),
             Self::TextList { example } => format!("a list of texts, such as {example}"),
+            Self::Cells => "a cell or a list of them, such as [999, \"unknown\"], or these for each column, such as \
+                            { age = 999, weight = [-9, \"unknown\"] }"
+                .to_string(),
             Self::NumberOr(interval, words) => format!("{} or one of {}", interval.describe(), list(words)),
         }
     }
@@ -207,6 +213,11 @@ impl Accepts {
                 items.iter().map(column).collect::<Option<Vec<_>>>().map(Value::Array)
             }
             (Self::Columns { .. }, one) => column(one).map(|column| Value::Array(vec![column])),
+            (Self::Cells, Value::Table(columns)) => {
+                let of_column = |(name, value): (&String, &Value)| Some((name.clone(), cells(value)?));
+                columns.iter().map(of_column).collect::<Option<_>>().map(Value::Table)
+            }
+            (Self::Cells, value) => cells(value),
             (Self::Name, Value::String(text)) => is_name(text).then(|| value.clone()),
             (Self::Character, Value::String(text)) => is_character(text).then(|| value.clone()),
             (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {
@@ -257,6 +268,20 @@ fn column(value: &Value) -> Option<Value> {
         Value::String(name) => (!name.is_empty()).then(|| value.clone()),
         Value::Integer(number) => Some(Value::String(number.to_string())),
         _ => None,
+    }
+}
+
+/// A cell, or a list of cells, as a list of texts.
+fn cells(value: &Value) -> Option<Value> {
+    let cell = |value: &Value| match value {
+        Value::String(text) => (!text.trim().is_empty()).then(|| value.clone()),
+        Value::Integer(number) => Some(Value::String(number.to_string())),
+        Value::Float(number) => number.is_finite().then(|| Value::String(number.to_string())),
+        _ => None,
+    };
+    match value {
+        Value::Array(items) => items.iter().map(cell).collect::<Option<Vec<_>>>().map(Value::Array),
+        one => cell(one).map(|cell| Value::Array(vec![cell])),
     }
 }
 

@@ -349,13 +349,25 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     let noted = place.write("stays.csv", table(["999", "9999"])).works(&format!("{train} --out coded"));
     for words in [
         "stays.csv far beyond all others of their column: `age` (999 in 6 rows, all others 20 to 79)",
-        "leave these cells empty and set data.missing\n",
+        "set data.missing_values = { age = [999] } and data.missing\n",
         "`days` (9999 in 1 row, all others 1 to 12)",
-        "set data.missing_target = \"drop\"\n",
+        "set data.missing_values = { days = [9999] } and data.missing_target = \"drop\"\n",
     ] {
         assert!(noted.stderr.contains(words), "no {words:?} in {}", noted.stderr);
     }
     let keys = "--set data.missing=indicator --set data.missing_target=drop";
+    // The first config of the table has the same, where the key is.
+    let config = place.works("init stays.csv --target days --out -").stdout;
+    assert!(config.contains("\nmissing_values = []\n"), "{config}");
+    let comments: String = config.lines().map(|line| line.trim_start_matches("# ").to_owned() + " ").collect();
+    assert!(comments.contains("`age` (999 in 6 rows, all others 20 to 79), `days` (9999 in 1 row"), "{config}");
+    assert!(comments.contains("write { age = [999], days = [9999] } here"), "{config}");
+
+    // The note's remedy trains the model of the table with blank cells.
+    let codes = "--set data.missing_values={age=[999],days=9999}";
+    let declared = place.works(&format!("{train} {keys} {codes} --out declared"));
+    assert!(!declared.stderr.contains("far beyond"), "{}", declared.stderr);
     let clean = place.write("stays.csv", table(["", ""])).works(&format!("{train} {keys} --out clean"));
+    assert!(place.bytes("declared/particles.safetensors") == place.bytes("clean/particles.safetensors"));
     assert!(!clean.stderr.contains("far beyond"), "{}", clean.stderr);
 }

@@ -89,16 +89,18 @@ impl Notation {
         }
     }
 
-    /// Which key would accept a cell that is refused; empty where none would. `column` is its name or number.
-    pub(crate) fn remedy(&self, kind: CellKind, cell: &[u8], column: &str, purpose: Purpose) -> String {
-        if is_missing(cell) {
-            return match purpose {
-                Purpose::Train => "; data.missing = \"mean\", \"indicator\" or \"drop\" accepts missing cells".into(),
-                Purpose::Predict => {
-                    "; a run with data.missing = \"mean\" or \"indicator\" predicts rows with missing cells".into()
-                }
-            };
+    /// Which key would accept missing cells.
+    pub(crate) const fn remedy_of_missing(purpose: Purpose) -> &'static str {
+        match purpose {
+            Purpose::Train => "; data.missing = \"mean\", \"indicator\" or \"drop\" accepts missing cells",
+            Purpose::Predict => {
+                "; a run with data.missing = \"mean\" or \"indicator\" predicts rows with missing cells"
+            }
         }
+    }
+
+    /// Which key would accept a cell that is refused and not missing; empty where none would. `column` is its name or number.
+    pub(crate) fn remedy(&self, kind: CellKind, cell: &[u8], column: &str, purpose: Purpose) -> String {
         let Ok(cell) = std::str::from_utf8(cell) else { return String::new() };
         let other = match self.decimal {
             Decimal::Point => Decimal::Comma,
@@ -176,7 +178,6 @@ mod tests {
     fn a_refused_cell_has_the_key_that_would_accept_it() {
         let remedy = |cell: &str| Notation::default().remedy(CellKind::Number, cell.as_bytes(), "x", Purpose::Train);
         for (cell, words) in [
-            ("NA", "; data.missing = \"mean\""),
             ("1,5", "; data.decimal = \",\" reads it"),
             ("yes", "; data.boolean = [\"x\"] reads it"),
             ("2024-05-01", "; data.date = [\"x\"] reads it"),
@@ -189,7 +190,7 @@ mod tests {
         let comma = Notation { decimal: Decimal::Comma, ..Notation::default() };
         let words = comma.remedy(CellKind::Number, b"1.5", "x", Purpose::Train);
         assert_eq!(words, "; data.decimal = \".\" reads it");
-        let new = Notation::default().remedy(CellKind::Number, b"", "x", Purpose::Predict);
+        let new = Notation::remedy_of_missing(Purpose::Predict);
         assert!(new.contains("a run with data.missing"), "{new}");
         let words = Notation::default().remedy(CellKind::Boolean, b"maybe", "x", Purpose::Train);
         assert!(words.starts_with("; data.categorical"), "{words}");

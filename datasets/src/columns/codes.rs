@@ -16,7 +16,7 @@ const LEAST_OTHERS: usize = 10;
 
 /// Values of a column that are far beyond all others.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Codes {
+pub struct Codes {
     /// The values, ascending.
     values: Vec<f64>,
     /// The number of rows with one of them.
@@ -27,7 +27,7 @@ pub(crate) struct Codes {
 
 impl Codes {
     /// The codes among the values of a column; those that are not finite do not count.
-    pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         Self::above(&finite).or_else(|| {
             finite.iter_mut().for_each(|value| *value = -*value);
@@ -55,36 +55,69 @@ impl Codes {
         })
     }
 
+    /// The values, in their column's name, as a value of `data.missing_values`, such as `age = [999]`.
+    pub fn declared(&self, name: &str) -> String {
+        format!("{} = {}", key(name), self.list())
+    }
+
+    /// The values as a list of TOML.
+    pub fn list(&self) -> String {
+        format!("[{}]", self.texts().join(", "))
+    }
+
+    /// The values as texts. Cells of features are kept in f32, whose shortest text is that of the cell.
+    fn texts(&self) -> Vec<String> {
+        self.values.iter().map(|value| (*value as f32).to_string()).collect()
+    }
+
     /// A name for a note, such as "`age` (999 in 4 rows, all others 18 to 92)".
-    fn of_column(&self, name: &str) -> String {
-        let Self { values, rows, others: [low, high] } = self;
-        // Cells of features are kept in f32, whose shortest text is that of the cell.
-        let text = |value: &f64| (*value as f32).to_string();
-        let values = values.iter().map(text).collect::<Vec<_>>().join(" or ");
+    pub fn of_column(&self, name: &str) -> String {
+        let Self { rows, others: [low, high], .. } = self;
+        let (text, values) = (|value: &f64| (*value as f32).to_string(), self.texts().join(" or "));
         let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
         format!("`{name}` ({values} in {rows}, all others {} to {})", text(low), text(high))
     }
 }
 
-/// A note on the columns of a file that hold codes.
+/// A note on the columns of a table that hold codes.
 ///
 /// # Arguments
 /// * `columns`: the names of columns with their codes
-/// * `file`: the name of the file
-/// * `remedy`: the key that says what becomes of missing cells
-pub(crate) fn note(columns: &[(String, Codes)], file: &str, remedy: &str) -> Option<String> {
+/// * `table`: the name of the table
+/// * `remedy`: what to do about them
+pub(crate) fn note(columns: &[(String, Codes)], table: &str, remedy: &str) -> Option<String> {
     const NAMED: usize = 3;
+    columns.first()?;
     let mut named: Vec<String> = columns.iter().take(NAMED).map(|(name, codes)| codes.of_column(name)).collect();
     if columns.len() > NAMED {
         named.push(format!("{} more columns", columns.len() - NAMED));
     }
-    (!named.is_empty()).then(|| {
-        format!(
-            "values of {file} far beyond all others of their column: {}; where they stand for missing values, leave these \
-             cells empty and set {remedy}",
-            named.join(", ")
-        )
+    Some(format!(
+        "values of {table} far beyond all others of their column: {}; where they stand for missing values, {remedy}",
+        named.join(", ")
+    ))
+}
+
+/// The codes as the value of `data.missing_values`.
+///
+/// # Arguments
+/// * `columns`: as of [`note`]
+/// * `header`: whether the names are those of a header
+pub(crate) fn declared(columns: &[(String, Codes)], header: bool) -> Option<String> {
+    let (_, first) = columns.first()?;
+    Some(match header {
+        true => {
+            let of = |(name, codes): &(String, Codes)| codes.declared(name);
+            format!("{{ {} }}", columns.iter().map(of).collect::<Vec<_>>().join(", "))
+        }
+        false => first.list(),
     })
+}
+
+/// A name as a key of TOML.
+fn key(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if is_bare { name.to_owned() } else { format!("{name:?}") }
 }
 
 /// The [`MOST_CODES`] + 1 largest different values, descending, each with the number of its rows.

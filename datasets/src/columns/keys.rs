@@ -1,7 +1,7 @@
 //! The config keys that say how the cells of a user's table are read.
 
 use crate::DataError;
-use crate::columns::{DateFormat, Notation};
+use crate::columns::{DateFormat, MissingCells, MissingValues, Notation};
 use fedstein_schema::Literal::{Text, Texts};
 use fedstein_schema::{Accepts, Key, joined, key};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub struct Reading {
     pub date_format: DateFormat,
     /// The decimal mark.
     pub decimal: Decimal,
+    /// Cells that stand for missing values, besides blank ones and the usual marks.
+    pub missing_values: MissingValues,
     /// What becomes of missing cells of features.
     pub missing: Missing,
     /// What becomes of rows without a target.
@@ -136,6 +138,14 @@ impl Reading {
         Notation { decimal: self.decimal, date: self.date_format.clone() }
     }
 
+    /// The cells that are missing in columns with these names, in their order; none where they have no names.
+    pub(crate) fn missing_cells<'a>(&self, names: impl Iterator<Item = &'a str>) -> MissingCells {
+        self.missing_values.cells(names, self.notation())
+    }
+
+    /// The key that names [`Self::missing_values`].
+    pub(crate) const MISSING_VALUES: &'static str = "data.missing_values";
+
     /// The named columns of features that are no numbers, with their keys.
     pub(crate) fn named_features(&self) -> [(&'static str, &[String]); 3] {
         [("data.categorical", self.categorical.named()), ("data.boolean", &self.boolean), ("data.date", &self.date)]
@@ -168,10 +178,10 @@ impl Reading {
 }
 
 /// The keys of [`Reading`], in the order of a resolved config.
-pub(crate) const READING: [Key; 10] = joined(&[&[IGNORE, ID, GROUP_COLUMN], &CELLS]);
+pub(crate) const READING: [Key; 11] = joined(&[&[IGNORE, ID, GROUP_COLUMN], &CELLS]);
 
 /// [`READING`] of a site's own file, whose results have the predictions.
-pub(crate) const READING_AT_SITE: [Key; 10] = joined(&[
+pub(crate) const READING_AT_SITE: [Key; 11] = joined(&[
     &[
         IGNORE,
         ID.doc(
@@ -183,7 +193,7 @@ pub(crate) const READING_AT_SITE: [Key; 10] = joined(&[
 ]);
 
 /// [`READING`] of a server, whose file of test rows and whose new rows may have the columns of the sites' files.
-pub(crate) const READING_AT_SERVER: [Key; 10] = joined(&[
+pub(crate) const READING_AT_SERVER: [Key; 11] = joined(&[
     &[
         IGNORE,
         ID,
@@ -198,7 +208,7 @@ const IGNORE: Key =
     key("ignore", Accepts::Columns { words: &[] }, Texts(&[]), "Columns that are left out, by name or number.");
 
 /// What cells hold and how they are written.
-const CELLS: [Key; 7] = [
+const CELLS: [Key; 8] = [
     key(
         "categorical",
         Accepts::Columns { words: &["auto"] },
@@ -225,10 +235,16 @@ const CELLS: [Key; 7] = [
     ),
     key("decimal", Accepts::Choice(&[".", ","]), Text("."), "The decimal mark of numbers, of features and target."),
     key(
+        "missing_values",
+        Accepts::Cells,
+        Texts(&[]),
+        "Cells that stand for missing values, of features and target, besides empty ones and `NA`, `N/A`, `NaN`, `null` and `?` in upper or lower case: numbers or texts in every column, or those of each column by its name in the header.",
+    ),
+    key(
         "missing",
         Accepts::Choice(&["error", "mean", "indicator", "drop"]),
         Text("error"),
-        "Missing cells of features, which are empty or `NA`, `N/A`, `NaN`, `null` or `?` in upper or lower case: `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
+        "Missing cells of features (see `missing_values`): `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
     ),
     key(
         "missing_target",

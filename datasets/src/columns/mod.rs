@@ -9,16 +9,20 @@ pub(crate) mod codes;
 mod date;
 mod encoding;
 mod keys;
+mod missing_values;
 mod tally;
 
 pub use cell::{CellKind, Notation};
+pub use codes::Codes;
 pub use date::DateFormat;
 pub use encoding::{Column, Encoded, Encoding, tallies};
 pub use keys::{Categorical, Decimal, Missing, MissingTarget, Reading, Rule};
+pub use missing_values::MissingValues;
 pub use tally::Tally;
 
 pub(crate) use cell::{Purpose, is_missing};
 pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
+pub(crate) use missing_values::MissingCells;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use super::lines::Lines;
 use super::roles::{Role, by_content, roles};
 use super::spelling::spelt;
 use crate::DataError;
-use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingTarget, Notation, Purpose, Reading, is_missing};
+use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Notation, Purpose, Reading};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -209,10 +209,11 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let mut lines = Lines::open(path, options.delimiter)?;
     let notation = reading.notation();
     let roles = roles(&mut lines, options, &texts_of)?;
-    let mut cells = Cells::new(&roles, reading);
+    let mut cells = Cells::new(&roles, &lines, options);
     if let Some(first) = options.first {
         same_width(first, &cells.columns, &lines)?;
     }
+    let missing = lines.missing_cells(reading);
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
     let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
     let client = place(Role::Client);
@@ -229,7 +230,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let (mut values, mut labels, mut ids, mut of_groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut unlabelled, mut numbers) = (0, Vec::new());
     while lines.next()? {
-        let no_target = is_missing(lines.field(target));
+        let no_target = missing.hold(target, lines.field(target));
         if no_target && reading.missing_target == MissingTarget::Drop {
             unlabelled += 1;
             continue;
@@ -237,11 +238,14 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         if !cells.read(&lines, no_target)? {
             continue;
         }
-        // A label may be `NA`.
-        if lines.field(target).is_empty() || (no_target && options.task == Task::Regression) {
+        let field = lines.field(target);
+        let is_declared = missing.declare(target, field);
+        // A label may be `NA`, where the config does not say that it is none.
+        if field.is_empty() || is_declared || (no_target && options.task == Task::Regression) {
             let what = if options.task == Task::Classification { "a label" } else { "a finite number" };
+            let other = if is_declared { OTHER } else { "" };
             let drop = "data.missing_target = \"drop\" leaves out rows without a target";
-            return Err(lines.bad(target, format!("{what}; {drop}")));
+            return Err(lines.bad(target, format!("{what}{other}; {drop}")));
         }
         match options.task {
             Task::Classification => labels.push(classes.id(&lines.name(target, "a label")?)),
@@ -259,7 +263,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         }
         if let Some(group) = group {
             // Rows of which nobody knows the group are not one group.
-            if is_missing(lines.field(group)) {
+            if missing.hold(group, lines.field(group)) {
                 return Err(lines.bad(group, "a group".to_owned()));
             }
             of_groups.push(groups.id(&lines.name(group, "a group")?));
@@ -308,6 +312,8 @@ pub(super) struct Cells {
     /// The number of rows that were left out because a cell is missing.
     pub dropped: usize,
     notation: Notation,
+    /// The cells that are missing in the columns `[p]`.
+    missing_cells: MissingCells,
     /// Whether a missing cell is NaN instead of an error.
     missing: bool,
     /// Whether a row with one is left out.
@@ -316,30 +322,40 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Cells of the features of a table with a target.
-    fn new(roles: &[Role], reading: &Reading) -> Self {
+    /// Cells of the features of a table with a target, whose header is known.
+    fn new(roles: &[Role], lines: &Lines, options: &CsvOptions) -> Self {
         let features = roles.iter().enumerate().filter_map(|(column, role)| match role {
             Role::Feature(kind) => Some((column, *kind)),
             _ => None,
         });
         let (columns, kinds): (Vec<usize>, Vec<CellKind>) = features.unzip();
-        Self::of(columns, kinds, reading, (reading.missing != Missing::Error, Purpose::Train))
+        let reading = options.reading;
+        let missing_cells = match (&lines.names, options.first.and_then(|first| first.names.as_ref())) {
+            // A second file without a header has the columns of the first.
+            (None, Some(names)) => reading.missing_cells(names.iter().map(String::as_str)),
+            (None, None) => reading.missing_cells(std::iter::empty()),
+            (Some(names), _) => reading.missing_cells(columns.iter().map(|&column| names[column].as_str())),
+        };
+        let missing = reading.missing != Missing::Error;
+        Self::of(columns, (kinds, missing_cells), reading, (missing, Purpose::Train))
     }
 
     /// Cells of some columns.
     ///
     /// # Arguments
+    /// - `columns`: their places in the file `[p]`.
+    /// - `missing_cells`: which of their cells are missing.
     /// - `missing`: whether a missing cell is NaN instead of an error.
     pub fn of(
         columns: Vec<usize>,
-        kinds: Vec<CellKind>,
+        (kinds, missing_cells): (Vec<CellKind>, MissingCells),
         reading: &Reading,
         (missing, purpose): (bool, Purpose),
     ) -> Self {
         let categories = kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category);
         let texts = categories.map(|(at, _)| (at, Names::default())).collect();
         let (notation, drops) = (reading.notation(), purpose == Purpose::Train && reading.missing == Missing::Drop);
-        Self { columns, kinds, texts, values: Vec::new(), dropped: 0, notation, missing, drops, purpose }
+        Self { columns, kinds, texts, values: Vec::new(), dropped: 0, notation, missing_cells, missing, drops, purpose }
     }
 
     /// Reads the cells of a row, which may have no target; `false` where `missing = "drop"` leaves it out.
@@ -349,12 +365,9 @@ impl Cells {
     pub fn read(&mut self, lines: &Lines, no_target: bool) -> Result<bool, DataError> {
         let start = self.values.len();
         for (at, (&column, &kind)) in self.columns.iter().zip(&self.kinds).enumerate() {
-            let field = lines.field(column);
             let value = match kind {
-                _ if self.missing && is_missing(field) => f32::NAN,
-                CellKind::Category => {
-                    category(lines, column, self.texts.entry(at).or_default(), (&self.notation, self.purpose))?
-                }
+                _ if self.missing_cells.hold(at, lines.field(column)) => self.missing(lines, at)?,
+                CellKind::Category => category(lines, column, self.texts.entry(at).or_default(), self.purpose)?,
                 _ => lines.feature(column, kind, &self.notation, self.purpose)?,
             };
             self.values.push(value);
@@ -366,20 +379,30 @@ impl Cells {
         }
         Ok(true)
     }
+
+    /// The value of a missing cell.
+    ///
+    /// # Errors
+    /// Missing cells are refused.
+    fn missing(&self, lines: &Lines, at: usize) -> Result<f32, DataError> {
+        let (column, kind) = (self.columns[at], self.kinds[at]);
+        if self.missing {
+            return Ok(f32::NAN);
+        }
+        let wanted = match kind {
+            CellKind::Category => "a category".to_owned(),
+            _ => lines.wanted(self.notation.wanted(kind)),
+        };
+        let other = if self.missing_cells.declare(at, lines.field(column)) { OTHER } else { "" };
+        Err(lines.bad(column, wanted + other + Notation::remedy_of_missing(self.purpose)))
+    }
 }
 
+/// The end of "a finite number", where a number is missing because the config says so.
+const OTHER: &str = " other than those of data.missing_values";
+
 /// The number of a cell's text.
-fn category(
-    lines: &Lines,
-    column: usize,
-    texts: &mut Names,
-    (notation, purpose): (&Notation, Purpose),
-) -> Result<f32, DataError> {
-    let field = lines.field(column);
-    if is_missing(field) {
-        let remedy = notation.remedy(CellKind::Category, field, &lines.called(column), purpose);
-        return Err(lines.bad(column, format!("a category{remedy}")));
-    }
+fn category(lines: &Lines, column: usize, texts: &mut Names, purpose: Purpose) -> Result<f32, DataError> {
     let id = texts.id(&lines.name(column, "a category")?);
     let (most, remedy) = match purpose {
         Purpose::Train => (MOST_CATEGORIES, "; name it in data.id or data.ignore"),

@@ -6,7 +6,7 @@ use super::quotes::{Opening, Quotes};
 use super::table::text;
 use super::{columnar, open, read_error};
 use crate::DataError;
-use crate::columns::{CellKind, Notation, Purpose};
+use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use ndarray::Array2;
 use std::cell::RefCell;
@@ -242,6 +242,31 @@ impl Lines {
     /// The fields of the present row, and its line.
     pub fn cells(&self) -> (&ByteRecord, u64) {
         (&self.record, self.line)
+    }
+
+    /// The cells that are missing in the columns of the file; once the header is known.
+    pub fn missing_cells(&self, reading: &Reading) -> MissingCells {
+        reading.missing_cells(self.names.iter().flatten().map(String::as_str))
+    }
+
+    /// Checks that the columns of `data.missing_values` are there.
+    ///
+    /// # Errors
+    /// One is not, or columns are named and there is no header.
+    pub fn check_missing_values(&self, reading: &Reading) -> Result<(), DataError> {
+        let key = Reading::MISSING_VALUES;
+        for column in reading.missing_values.columns() {
+            if self.names.is_none() {
+                return Err(self.columns(format!(
+                    "{key} names the column `{}`, and the file has no header; a list, such as [999], holds for all columns",
+                    text(column.as_bytes())
+                )));
+            }
+            if self.named(column)?.is_none() {
+                return Err(self.no_column_of(key, column));
+            }
+        }
+        Ok(())
     }
 
     /// Reads a finite number in double precision.

@@ -3,7 +3,7 @@
 use super::csv::Cells;
 use super::header::Header;
 use super::lines::Lines;
-use crate::columns::{CellKind, Purpose, Reading, is_missing};
+use crate::columns::{CellKind, MissingCells, Purpose, Reading};
 use crate::{DataError, ModelCard};
 use ndarray::Array2;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -198,10 +198,13 @@ fn read_cells(
     }
     let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); places.len()]);
     let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; places.len()]);
-    let mut cells = Cells::of(columns, wanted.kinds.clone(), reading, (wanted.missing, Purpose::Predict));
+    let names = wanted.names.into_iter().flatten().map(String::as_str);
+    let kinds = (wanted.kinds.clone(), reading.missing_cells(names));
+    let mut cells = Cells::of(columns, kinds, reading, (wanted.missing, Purpose::Predict));
+    let missing = lines.missing_cells(reading);
     while lines.next()? {
         let is_left_out = |(asked, column): (&AskedColumn, &usize)| {
-            asked.missing == MissingAnswer::LeftOut && is_missing(lines.field(*column))
+            asked.missing == MissingAnswer::LeftOut && missing.hold(*column, lines.field(*column))
         };
         if let Some(at) = asked.iter().zip(&places).position(is_left_out) {
             left_out[at] += 1;
@@ -212,7 +215,7 @@ fn read_cells(
             texts.push(lines.text(*column)?);
         }
         for ((asked, column), answers) in asked.iter().zip(&places).zip(&mut answers) {
-            answers.push(asked.answer(&lines, *column)?);
+            answers.push(asked.answer(&lines, *column, &missing)?);
         }
         numbers.push(lines.cells().1);
     }
@@ -239,12 +242,12 @@ fn read_cells(
 }
 
 impl AskedColumn<'_> {
-    /// The cell of the current line.
-    fn answer(&self, lines: &Lines, column: usize) -> Result<String, DataError> {
+    /// The cell of the current line, in a file with these missing cells.
+    fn answer(&self, lines: &Lines, column: usize, missing: &MissingCells) -> Result<String, DataError> {
         let field = lines.field(column);
         match self.missing {
-            MissingAnswer::Text(text) if is_missing(field) => Ok(text.to_owned()),
-            MissingAnswer::Refused(remedy) if field.is_empty() => {
+            MissingAnswer::Text(text) if missing.hold(column, field) => Ok(text.to_owned()),
+            MissingAnswer::Refused(remedy) if field.is_empty() || missing.declare(column, field) => {
                 Err(lines.bad(column, format!("{}{remedy}", self.what)))
             }
             _ => lines.name(column, self.what),

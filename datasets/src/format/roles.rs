@@ -3,7 +3,7 @@
 use super::csv::CsvOptions;
 use super::lines::Lines;
 use crate::DataError;
-use crate::columns::{CellKind, Notation, Purpose, Reading, is_missing};
+use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::Path;
@@ -33,6 +33,9 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     let others = reading.no_features().into_iter().chain(reading.named_features());
     let keys: Vec<&str> = others.flat_map(|(_, columns)| columns).map(String::as_str).collect();
     lines.header(options.header, &[&[options.target, options.client], &keys[..]].concat(), &reading.notation())?;
+    if options.first.is_none() {
+        lines.check_missing_values(reading)?;
+    }
 
     let mut named = Named { roles: vec![Role::Feature(CellKind::Number); lines.width], by: HashMap::new() };
     let target = lines.column(options.target)?;
@@ -123,13 +126,14 @@ pub(super) fn by_content(path: &Path, options: &CsvOptions) -> Result<Vec<bool>,
     }
     let mut lines = Lines::open(path, options.delimiter)?;
     let all = roles(&mut lines, options, &[])?;
-    let notation = options.reading.notation();
+    let (notation, missing) = (options.reading.notation(), lines.missing_cells(options.reading));
     let is_number = |field: &[u8]| std::str::from_utf8(field).is_ok_and(|cell| notation.number(cell).is_some());
     let mut texts = vec![false; lines.width];
     while lines.next()? {
         for (column, found) in texts.iter_mut().enumerate().filter(|(_, found)| !**found) {
             let field = lines.field(column);
-            *found = all[column] == Role::Feature(CellKind::Number) && !is_missing(field) && !is_number(field);
+            *found =
+                all[column] == Role::Feature(CellKind::Number) && !missing.hold(column, field) && !is_number(field);
         }
     }
     let columns: Vec<usize> = (0..texts.len()).filter(|column| texts[*column]).collect();
@@ -154,8 +158,8 @@ struct Content {
 }
 
 impl Content {
-    fn count(&mut self, field: &[u8], notation: &Notation) {
-        if is_missing(field) {
+    fn count(&mut self, (column, field): (usize, &[u8]), notation: &Notation, missing: &MissingCells) {
+        if missing.hold(column, field) {
             return;
         }
         self.present += 1;
@@ -188,14 +192,19 @@ fn refuse_measured(path: &Path, options: &CsvOptions, columns: &[usize]) -> Resu
         Ok(lines)
     };
     let (mut lines, mut contents) = (again()?, vec![Content::default(); columns.len()]);
+    let missing = lines.missing_cells(options.reading);
     while lines.next()? {
-        columns.iter().zip(&mut contents).for_each(|(&column, content)| content.count(lines.field(column), &notation));
+        columns.iter().zip(&mut contents).for_each(|(&column, content)| {
+            content.count((column, lines.field(column)), &notation, &missing);
+        });
     }
     let Some(at) = contents.iter().position(Content::is_measured) else { return Ok(()) };
     let (column, mut lines) = (columns[at], again()?);
     while lines.next()? {
         let field = lines.field(column);
-        if !is_missing(field) && std::str::from_utf8(field).ok().and_then(|cell| notation.number(cell)).is_none() {
+        if !missing.hold(column, field)
+            && std::str::from_utf8(field).ok().and_then(|cell| notation.number(cell)).is_none()
+        {
             let remedy = notation.remedy(CellKind::Number, field, &lines.called(column), Purpose::Train);
             let why = "data.categorical = \"auto\" takes this column for measured values or dates";
             return Err(lines.bad(column, format!("a number, and {why}{remedy}")));

@@ -3,7 +3,7 @@
 
 use super::csv::merged;
 use super::table::text;
-use crate::columns::{CellKind, DateFormat, Decimal, Notation, is_missing};
+use crate::columns::{CellKind, Codes, DateFormat, Decimal, Notation, is_missing};
 use std::collections::BTreeMap;
 
 /// The largest number of distinct cells of a column that are counted one by one.
@@ -46,6 +46,8 @@ pub struct SurveyColumn {
     /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
     /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
+    /// Numbers far beyond all others, which may stand for missing values; looked for where `values` are counted.
+    pub codes: Option<Codes>,
 }
 
 impl SurveyColumn {
@@ -187,10 +189,18 @@ impl Look {
             other_mark,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
+            codes: self.column.values.as_ref().and_then(|values| codes(values, decimal)),
             values: self.column.values.map(merged),
             ..self.column
         }
     }
+}
+
+/// The numbers among distinct cells that are far beyond all others.
+fn codes(values: &BTreeMap<String, usize>, decimal: Decimal) -> Option<Codes> {
+    let notation = Notation { decimal, ..Notation::default() };
+    let numbers = values.iter().filter_map(|(cell, rows)| Some((notation.number(cell)?, *rows)));
+    Codes::of(numbers.flat_map(|(number, rows)| std::iter::repeat_n(number, rows)))
 }
 
 /// Whether a cell is a number with the same mark between all its thousands: `4,512.33`, `-4.512,33`, `1 234 567`.

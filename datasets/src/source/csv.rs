@@ -132,7 +132,7 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
-const KEYS: [Key; 23] = joined(&[
+const KEYS: [Key; 24] = joined(&[
     &[PATH, TARGET, TASK, POSITIVE, HEADER, DELIMITER, CLIENT_COLUMN],
     &READING,
     &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
@@ -140,7 +140,7 @@ const KEYS: [Key; 23] = joined(&[
 
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
-pub const SITE_KEYS: &[Key] = &joined::<22>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
+pub const SITE_KEYS: &[Key] = &joined::<23>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
 
 const SITE_FILE: [Key; 8] = [
     PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
@@ -483,9 +483,13 @@ fn notes_of_codes(path: &Path, table: &CsvTable, target: &str) -> impl Iterator<
         Some((called(at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
     });
     let targets = Codes::of(table.values.iter().copied()).map(|codes| (target.to_owned(), codes));
-    let file = path.display().to_string();
-    let of_features = codes::note(&features.collect::<Vec<_>>(), &file, "data.missing");
-    let of_targets = codes::note(&Vec::from_iter(targets), &file, "data.missing_target = \"drop\"");
+    let (file, header) = (path.display().to_string(), table.names.is_some());
+    let note = |columns: &[(String, Codes)], key: &str| {
+        let remedy = format!("set data.missing_values = {} and {key}", codes::declared(columns, header)?);
+        codes::note(columns, &file, &remedy)
+    };
+    let of_features = note(&features.collect::<Vec<_>>(), "data.missing");
+    let of_targets = note(&Vec::from_iter(targets), "data.missing_target = \"drop\"");
     of_features.into_iter().chain(of_targets)
 }
 

@@ -43,7 +43,7 @@ pub struct Sites {
     pub test_limit: usize,
 }
 
-const KEYS: [Key; 17] = joined(&[&OF_TEST_ROWS, &READING_AT_SERVER]);
+const KEYS: [Key; 18] = joined(&[&OF_TEST_ROWS, &READING_AT_SERVER]);
 
 const OF_TEST_ROWS: [Key; 7] = [
     TASK,

@@ -6,6 +6,7 @@ mod fetch;
 mod groups;
 mod held_out;
 mod manual_download;
+mod missing_values;
 mod partitions;
 mod real_data;
 mod sets;

@@ -1,7 +1,7 @@
 //! A table with texts, dates, missing cells, ids and a decimal comma: its features against pandas and scikit-learn, what
 //! is learned from training rows alone, new rows, and each message.
 
-use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget};
+use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget, MissingValues};
 use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
@@ -53,6 +53,7 @@ fn german(missing: Missing) -> Reading {
         decimal: Decimal::Comma,
         missing,
         missing_target: MissingTarget::Error,
+        missing_values: MissingValues::default(),
     }
 }
 

@@ -50,6 +50,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         let text = Value::String(",".into());
         lines.push(("decimal", text, format!("In {}.", names(&of.collect::<Vec<_>>()))));
     }
+    lines.extend(missing_values(survey, choice));
     lines.extend(missing(choice));
     lines
 }
@@ -107,6 +108,30 @@ fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
         }
     });
     each.into_iter().chain(several).collect::<Vec<_>>().join(" ")
+}
+
+/// Numbers that may stand for missing values. They are not declared, as they may be what they say.
+fn missing_values(survey: &Survey, choice: &Choice<'_>) -> Option<Line> {
+    let is_number = |column: &&SurveyColumn| column.index == choice.target.index || is_feature(column, choice);
+    let columns = survey.columns.iter().filter(is_number);
+    let coded = columns.filter_map(|column| Some((key_of(column, survey.columns.len()), column.codes.as_ref()?)));
+    let coded: Vec<_> = coded.collect();
+    let (_, first) = coded.first()?;
+    let found = joined(coded.iter().map(|(name, codes)| codes.of_column(&one_line(name))), ", ");
+    let declared = match survey.header {
+        true => format!("{{ {} }}", joined(coded.iter().map(|(name, codes)| codes.declared(name)), ", ")),
+        false => first.list(),
+    };
+    let found = format!(
+        "Far beyond all others of their column: {found}. If they stand for missing values, write {declared} here, and \
+         what becomes of them in `missing` and `missing_target`."
+    );
+    Some(("missing_values", Value::Array(Vec::new()), found))
+}
+
+/// Whether the cells of a column are numbers as a feature.
+fn is_feature(column: &SurveyColumn, choice: &Choice<'_>) -> bool {
+    choice.used(&Use::Number).iter().any(|used| used.index == column.index)
 }
 
 fn missing(choice: &Choice<'_>) -> Vec<Line> {

@@ -97,7 +97,8 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     }
     let few = distinct.is_some_and(|count| count <= FEW);
     if !few && 2 * column.numbers > present {
-        return Use::Nothing("most of its cells are numbers, but not all".into());
+        let remedy = "texts that stand for missing values can be named in `missing_values`";
+        return Use::Nothing(format!("most of its cells are numbers, but not all ({remedy})"));
     }
     // A free text has spaces; more than a thousand texts are not kept.
     let may_be_id = match &column.values {
