@@ -349,9 +349,9 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     let noted = place.write("stays.csv", table(["999", "9999"])).works(&format!("{train} --out coded"));
     for words in [
         "stays.csv far beyond all others of their column: `age` (999 in 6 rows, all others 20 to 79)",
-        "set data.missing_values = { age = [999] } and data.missing\n",
+        "declare them (data.missing_values = { age = [999], days = [9999] }) and set data.missing\n",
         "`days` (9999 in 1 row, all others 1 to 12)",
-        "set data.missing_values = { days = [9999] } and data.missing_target = \"drop\"\n",
+        "declare them (data.missing_values = { age = [999], days = [9999] }) and set data.missing_target = \"drop\"\n",
     ] {
         assert!(noted.stderr.contains(words), "no {words:?} in {}", noted.stderr);
     }

@@ -55,14 +55,18 @@ impl Codes {
         })
     }
 
-    /// The values, in their column's name, as a value of `data.missing_values`, such as `age = [999]`.
-    pub fn declared(&self, name: &str) -> String {
-        format!("{} = {}", key(name), self.list())
-    }
-
-    /// The values as a list of TOML.
-    pub fn list(&self) -> String {
-        format!("[{}]", self.texts().join(", "))
+    /// The codes of some columns as the value of `data.missing_values`.
+    ///
+    /// # Arguments
+    /// * `columns`: the names of columns with their codes
+    /// * `header`: whether the names are those of a header; without one, codes are declared for all columns
+    pub fn declared(columns: &[(String, Self)], header: bool) -> String {
+        if header {
+            let of = |(name, codes): &(String, Self)| format!("{} = [{}]", key(name), codes.texts().join(", "));
+            return format!("{{ {} }}", columns.iter().map(of).collect::<Vec<_>>().join(", "));
+        }
+        let all: BTreeSet<String> = columns.iter().flat_map(|(_, codes)| codes.texts()).collect();
+        format!("[{}]", Vec::from_iter(all).join(", "))
     }
 
     /// The values as texts. Cells of features are kept in f32, whose shortest text is that of the cell.
@@ -96,22 +100,6 @@ pub(crate) fn note(columns: &[(String, Codes)], table: &str, remedy: &str) -> Op
         "values of {table} far beyond all others of their column: {}; where they stand for missing values, {remedy}",
         named.join(", ")
     ))
-}
-
-/// The codes as the value of `data.missing_values`.
-///
-/// # Arguments
-/// * `columns`: as of [`note`]
-/// * `header`: whether the names are those of a header
-pub(crate) fn declared(columns: &[(String, Codes)], header: bool) -> Option<String> {
-    let (_, first) = columns.first()?;
-    Some(match header {
-        true => {
-            let of = |(name, codes): &(String, Codes)| codes.declared(name);
-            format!("{{ {} }}", columns.iter().map(of).collect::<Vec<_>>().join(", "))
-        }
-        false => first.list(),
-    })
 }
 
 /// A name as a key of TOML.

@@ -483,14 +483,16 @@ fn notes_of_codes(path: &Path, table: &CsvTable, target: &str) -> impl Iterator<
         Some((called(at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
     });
     let targets = Codes::of(table.values.iter().copied()).map(|codes| (target.to_owned(), codes));
-    let (file, header) = (path.display().to_string(), table.names.is_some());
+    let mut all: Vec<(String, Codes)> = features.collect();
+    let of_features = all.len();
+    all.extend(targets);
+    let declared = Codes::declared(&all, table.names.is_some());
     let note = |columns: &[(String, Codes)], key: &str| {
-        let remedy = format!("set data.missing_values = {} and {key}", codes::declared(columns, header)?);
-        codes::note(columns, &file, &remedy)
+        let remedy = format!("declare them (data.missing_values = {declared}) and set {key}");
+        codes::note(columns, &path.display().to_string(), &remedy)
     };
-    let of_features = note(&features.collect::<Vec<_>>(), "data.missing");
-    let of_targets = note(&Vec::from_iter(targets), "data.missing_target = \"drop\"");
-    of_features.into_iter().chain(of_targets)
+    let (features, targets) = all.split_at(of_features);
+    [note(features, "data.missing"), note(targets, "data.missing_target = \"drop\"")].into_iter().flatten()
 }
 
 /// Test rows with the columns in the order of the training file, by name where both files have headers. The texts of both

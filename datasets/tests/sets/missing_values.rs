@@ -4,7 +4,6 @@ use super::tables::{loaded, table};
 use fedstein_datasets::columns::{Categorical, Missing, MissingTarget, MissingValues, Reading, Rule};
 use fedstein_datasets::format::new_rows::{NewRowsOptions, read_new_rows};
 use fedstein_datasets::{DataError, ModelCard, TrainTest};
-use std::path::Path;
 
 /// Visits: 999 is an unknown age, `.` and -9 an unknown dose, `unknown` an unknown ward, and 999 a known weight.
 const CODED: &str = "age,dose,ward,weight,y\n40,1.5,north,70,no\n999,-9,south,999,yes\n52,.,Unknown,82,yes\n\
@@ -82,7 +81,7 @@ fn new_rows_have_the_missing_values_of_the_training_rows() {
         std::fs::write(&path, text).unwrap();
         let reading = reading(Missing::Indicator, codes());
         let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore: &["y"], beside: &[], asked: &[] };
-        read_new_rows(Path::new(&path), &card, &options).unwrap().features
+        read_new_rows(&path, &card, &options).unwrap().features
     };
     // Without the target, the columns in another order, and without a header.
     let coded = "weight,ward,dose,age\n999,south,-9,999\n82,UNKNOWN,.,52\n";
@@ -109,6 +108,12 @@ fn declared_values_that_are_not_accepted_are_refused_as_missing() {
         ),
         "{target}"
     );
+    // A group that nobody knows is none, as where its cell is blank.
+    let text = CODED.replace("unknown", "no");
+    let group =
+        Reading { group_column: "weight".into(), ..reading(Missing::Mean, MissingValues::Everywhere(list(&["82"]))) };
+    let group = message(&text.replace(",.,", ",1,"), group);
+    assert!(group.contains("line 4, column 4 (weight): `82` is not a group"), "{group}");
     let absent = MissingValues::InColumns([("agee".to_owned(), list(&["999"]))].into());
     let absent = message(CODED, reading(Missing::Mean, absent));
     assert!(absent.contains("no column `agee` (data.missing_values): the header has `age`"), "{absent}");

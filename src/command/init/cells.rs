@@ -7,7 +7,7 @@ use super::config::{LISTED, listed};
 use super::document::one_line;
 use super::names::is_person;
 use super::uses::{Use, are_all_different, because};
-use crate::datasets::columns::{Decimal, Missing};
+use crate::datasets::columns::{Codes, Decimal, Missing};
 use crate::datasets::{Survey, SurveyColumn};
 
 /// A key of `[data]` with its value, and what was found.
@@ -112,26 +112,19 @@ fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
 
 /// Numbers that may stand for missing values. They are not declared, as they may be what they say.
 fn missing_values(survey: &Survey, choice: &Choice<'_>) -> Option<Line> {
-    let is_number = |column: &&SurveyColumn| column.index == choice.target.index || is_feature(column, choice);
-    let columns = survey.columns.iter().filter(is_number);
-    let coded = columns.filter_map(|column| Some((key_of(column, survey.columns.len()), column.codes.as_ref()?)));
-    let coded: Vec<_> = coded.collect();
-    let (_, first) = coded.first()?;
+    let columns = choice.used(&Use::Number).into_iter().chain([choice.target]);
+    let coded: Vec<(String, Codes)> =
+        columns.filter_map(|column| Some((key_of(column, survey.columns.len()), column.codes.clone()?))).collect();
+    if coded.is_empty() {
+        return None;
+    }
     let found = joined(coded.iter().map(|(name, codes)| codes.of_column(&one_line(name))), ", ");
-    let declared = match survey.header {
-        true => format!("{{ {} }}", joined(coded.iter().map(|(name, codes)| codes.declared(name)), ", ")),
-        false => first.list(),
-    };
+    let declared = Codes::declared(&coded, survey.header);
     let found = format!(
         "Far beyond all others of their column: {found}. If they stand for missing values, write {declared} here, and \
          what becomes of them in `missing` and `missing_target`."
     );
     Some(("missing_values", Value::Array(Vec::new()), found))
-}
-
-/// Whether the cells of a column are numbers as a feature.
-fn is_feature(column: &SurveyColumn, choice: &Choice<'_>) -> bool {
-    choice.used(&Use::Number).iter().any(|used| used.index == column.index)
 }
 
 fn missing(choice: &Choice<'_>) -> Vec<Line> {
