@@ -197,6 +197,20 @@ pub enum DataError {
         /// 1-based column, with its name if it has one.
         column: String,
     },
+    /// A cell in quotes that goes on after its closing quote.
+    #[error(
+        "{}: line {line}, column {column}: the cell that a quote opens here goes on after its closing quote; is that quote \
+         missing? (A quote within a cell in quotes is written twice.)",
+        .path.display()
+    )]
+    AfterQuote {
+        /// The text file.
+        path: PathBuf,
+        /// 1-based line of the opening quote.
+        line: u64,
+        /// 1-based column, with its name if it has one.
+        column: String,
+    },
     /// A field whose content does not fit its column.
     #[error("{}: line {line}, column {column}: `{value}` is not {expected}", .path.display())]
     Field {

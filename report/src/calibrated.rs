@@ -38,7 +38,7 @@ impl CalibrationResults {
 pub struct TemperatureResults {
     /// T, by which the logarithms of the probabilities are divided.
     pub temperature: f64,
-    /// Whether the search ended at its limit.
+    /// Whether the search ended at its limit, so that T is 1.
     pub at_limit: bool,
     /// Mean NLL of the calibration rows at T = 1, in nats.
     pub nll_before: f64,
@@ -128,9 +128,10 @@ impl TemperatureResults {
     fn sentences(&self) -> String {
         let Self { temperature, at_limit, nll_before, nll_after, test } = self;
         let direction = match *temperature {
+            1.0 => "leaves every probability as it is",
+            t if (t - 1.0).abs() < 0.005 => "hardly changes a probability",
             t if t > 1.0 => "makes every probability softer",
-            t if t < 1.0 => "makes every probability sharper",
-            _ => "leaves every probability as it is",
+            _ => "makes every probability sharper",
         };
         let mut text = format!(
             "The temperature T = {} {direction}: on the calibration rows it changes the NLL from {} to {}",
@@ -141,7 +142,7 @@ impl TemperatureResults {
         text += &on_scored_rows(test.as_ref());
         text += ". `fedstein predict` uses it; the other sections of this report are at T = 1.";
         if *at_limit {
-            text += " The search ended at its limit: the best temperature is beyond it.";
+            text += " The search ended at its limit: the calibration rows do not determine a temperature, as where all of them are right.";
         }
         text
     }
@@ -201,8 +202,8 @@ impl SetResults {
         }
         text += ".";
         if matches!(self.score.as_str(), "aps" | "raps") && !self.random {
-            text += " Sets of this form hold the truth at least as often as the level says, and more often where the most \
-                     probable class alone does; `lac`, and the random form of this score, keep to the level.";
+            text += " Sets of this form hold the truth more often than the level says, because the class at which the \
+                     sum reaches the threshold is in them too; `lac`, and the random form of this score, keep to the level.";
         } else if let Some(Interval { lo, hi }) = expected_coverage(calibration_rows, self.level) {
             text += &format!(
                 " With {} for calibration, a coverage between {} and {} is to be expected by chance of these rows alone.",

@@ -65,7 +65,7 @@ const CLASSES: &[Placed] = &[
         230,
         "brier_decomposition",
         "Brier decomposition",
-        "mean (confidence - correct)^2 = uncertainty - resolution + reliability + within, exact over the same bins: the variance of the outcomes, the variance of the accuracy over bins, the calibration error, and the variation inside the bins.",
+        "mean (confidence - correct)^2 = uncertainty - resolution + reliability + within, exact over the same bins: the variance of the outcomes, the variance of the accuracy over bins, the calibration error, and inside the bins the variance of the confidence less twice its covariance with being right.",
     ),
     of(
         280,

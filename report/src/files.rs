@@ -67,7 +67,13 @@ pub fn quoted(text: &str) -> String {
 
 /// As [`quoted`], cut after another number of characters.
 pub fn quoted_within(text: &str, length: usize) -> String {
-    let mut shown: String = text.chars().take(length).flat_map(char::escape_debug).collect();
+    let mut shown = String::new();
+    for c in text.chars().take(length) {
+        match c {
+            '"' | '\'' => shown.push(c),
+            _ => shown.extend(c.escape_debug()),
+        }
+    }
     if text.chars().nth(length).is_some() {
         shown.push('…');
     }

@@ -6,6 +6,7 @@ use crate::calibrated::CalibrationResults;
 use crate::clients::ClientNames;
 use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
 use crate::record::{RoundRecord, points};
+use crate::verdict::FEWEST_ROWS;
 
 /// The run that made the predictions.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -134,7 +135,7 @@ impl SiteScores {
 }
 
 /// How far the calibration error of some rows is from 0 beyond its interval, or the coverage of 90 % intervals from 0.9, and
-/// the NLL.
+/// the NLL. Rows so few that there is no verdict on them come last.
 pub(crate) fn badness(rows: usize, gap: Option<Interval>, coverage_90: Option<f64>, nll: Option<f64>) -> (f64, f64) {
     let coverage = coverage_90.map(|share| share_interval(share, rows.max(1)));
     let (range, perfect) = match (gap, coverage) {
@@ -142,7 +143,7 @@ pub(crate) fn badness(rows: usize, gap: Option<Interval>, coverage_90: Option<f6
         (None, coverage) => (coverage, 0.9),
     };
     let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
-    (beyond, nll.unwrap_or(0.0))
+    (if rows < FEWEST_ROWS { -1.0 } else { beyond }, nll.unwrap_or(0.0))
 }
 
 /// Another run, scored on the same rows.

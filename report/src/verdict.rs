@@ -12,6 +12,9 @@ const NOTABLE: f64 = 0.005;
 /// An interval that reaches further than this to either side does not tell.
 const WIDE: f64 = 0.05;
 
+/// Fewer rows have no verdict: the intervals of shares are approximations.
+pub(crate) const FEWEST_ROWS: usize = 10;
+
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
@@ -42,7 +45,7 @@ impl CalibrationVerdict {
         let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         let is_wide = interval.is_none_or(|i| (i.hi - i.lo) / 2.0 > WIDE);
         let kind = match () {
-            () if !certain && is_wide => "too few rows",
+            () if calibration.rows() < FEWEST_ROWS || (!certain && is_wide) => "too few rows",
             () if !certain || gap.abs() < NOTABLE => "calibrated on average",
             () if gap > 0.0 => "over-confident",
             () => "under-confident",
@@ -101,9 +104,11 @@ impl CalibrationVerdict {
         let middle_miss = middle.map_or(0.0, |row| row.coverage - row.level);
         let is_middle_off = middle_miss.abs() > (3.0 * deviation(0.5)).max(4.0 * NOTABLE);
         let bias = bias.filter(|bias| bias.is_notable(n));
-        let holds = miss.abs() <= noise.max(NOTABLE);
+        // Rounding decides nothing where the difference is exactly two standard errors.
+        let within = |bound: f64| miss.abs() <= bound + 1e-9;
+        let holds = within(noise.max(NOTABLE));
         let (kind, headline) = match () {
-            () if miss.abs() <= noise && noise > 2.0 * WIDE => ("too few rows", "Too few rows to tell"),
+            () if n < FEWEST_ROWS || (within(noise) && noise > 2.0 * WIDE) => ("too few rows", "Too few rows to tell"),
             () if holds && is_middle_off && middle_miss > 0.0 => {
                 ("under-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too wide")
             }

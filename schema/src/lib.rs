@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod flat;
 mod given;
 mod key;
 mod kinds;
@@ -19,6 +20,7 @@ mod suggest;
 mod value;
 
 pub use error::ConfigError;
+pub use flat::flat;
 pub use given::{Overrides, Source};
 pub use key::{Key, Kind, Schema, Section, joined, key, required};
 #[doc(hidden)]

@@ -41,7 +41,7 @@ use crate::protocol::{
     message_of, particles_of,
 };
 use crate::schedule::indicator;
-use crate::stein::{OptimizerState, Score, Svgd};
+use crate::stein::{FirstNorm, OptimizerState, Score, Svgd};
 
 pub use cavity::Factors;
 use cavity::{Cavity, Start};
@@ -147,13 +147,11 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and ∇ log p0 where the factor holds it
         let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
-        let (mut score_norm, likelihood) = (None, &mut self.likelihood);
+        let (mut first_norm, likelihood) = (FirstNorm::default(), &mut self.likelihood);
         let mut others = cavity.score(density, svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
-            if score_norm.is_none() {
-                score_norm = Some(score.mean_norm(at)?);
-            }
+            first_norm.take(&score, at)?;
             Ok(score)
         };
         let moved =
@@ -184,7 +182,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Sends::Global => message_of(&moved)?,
             Sends::Factor => message_of(&self.factor)?,
         };
-        Ok(diagnosed(reply, score_norm, effective))
+        Ok(diagnosed(reply, first_norm.get(), effective))
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {

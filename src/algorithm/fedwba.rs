@@ -36,7 +36,7 @@ use crate::protocol::{
     diagnosed,
 };
 use crate::statistics::mean;
-use crate::stein::{OptimizerState, Score, Svgd, SvgdError};
+use crate::stein::{FirstNorm, OptimizerState, Score, Svgd, SvgdError};
 
 /// The name of the share of matches π_k(i) = i: 1 where the barycenter is the mean by index.
 pub const MATCHES_IDENTITY: &str = "matches_identity";
@@ -248,8 +248,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     fn state_bytes(&self) -> u64 {
         // Θ^(0) is kept once for all clients that have never participated.
-        let unheard = usize::from(self.participated.len() < self.contributions.len());
-        let remembered = if self.contributions.is_empty() { 0 } else { self.participated.len() + unheard };
+        let not_participated = usize::from(self.participated.len() < self.contributions.len());
+        let remembered = if self.contributions.is_empty() { 0 } else { self.participated.len() + not_participated };
         self.parts.bytes() * (1 + remembered as u64)
     }
 
@@ -340,7 +340,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let Self { config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, layers, likelihood, .. } = self;
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
-        let mut score_norm = None;
+        let mut first_norm = FirstNorm::default();
         let score = |at: &Particles<B>| {
             let own = match shared.take() {
                 None => likelihood.next_score(at, 0.0),
@@ -353,9 +353,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
                 }
             };
             let score = own.plus(prior.score(at)?);
-            if score_norm.is_none() {
-                score_norm = Some(first_norm(&score, at)?);
-            }
+            first_norm.take(&score, at)?;
             Ok(score)
         };
         let bayesian =
@@ -372,7 +370,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         if !self.reset_optimizer {
             self.optimizers = optimizers;
         }
-        Ok(diagnosed(reply, score_norm, ess))
+        Ok(diagnosed(reply, first_norm.get(), ess))
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
@@ -436,18 +434,6 @@ impl<B: Backend> GlobalPrior<B> {
             return Ok(None);
         }
         Ok(Some(mean(&self.density.kde().effective_sample_size(at)?)))
-    }
-}
-
-/// The mean over particles of the norm of a visit's first score.
-///
-/// # Errors
-/// A norm is not finite: an optimiser that divides by it would no longer move, without any other sign.
-fn first_norm<B: Backend>(score: &Score<B>, at: &Particles<B>) -> Result<f64, RunError> {
-    let norms = score.evaluate(at).row_norms()?;
-    match norms.iter().position(|norm| !norm.is_finite()) {
-        Some(particle) => Err(SvgdError::NotFinite { step: 0, particle }.into()),
-        None => Ok(mean(&norms)),
     }
 }
 

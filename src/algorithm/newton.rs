@@ -52,6 +52,7 @@ use crate::protocol::{
 use crate::random::{Purpose, Streams};
 use crate::rows::Rows;
 use crate::schedule::indicator;
+use crate::stein::FirstNorm;
 
 use plan::{Form, Plan, Sums};
 use server::Server;
@@ -265,16 +266,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = self.local.sent(request)?;
         let cavity = self.cavity(&theta, &request.message)?;
-        let mut score_norm = None;
+        let mut first_norm = FirstNorm::default();
         let moved = self.local.run(theta, request, watch, |likelihood, at| {
             let own = likelihood.next_score(at, 1.0);
             let score = match &cavity {
                 None => own,
                 Some(cavity) => own.plus(cavity.score(at)),
             };
-            if score_norm.is_none() {
-                score_norm = Some(score.mean_norm(at)?);
-            }
+            first_norm.take(&score, at)?;
             Ok(score)
         })?;
 
@@ -283,7 +282,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let reply = self.local.reply(&moved)?.with_array(GRADIENT, self.gradient(&moved, request.round).to_array()?);
         let reply = self.with_curvature(reply, &moved, request.round)?;
         self.uploaded.set(&moved);
-        Ok(diagnosed(reply, score_norm, None))
+        Ok(diagnosed(reply, first_norm.get(), None))
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {

@@ -32,7 +32,7 @@ use crate::protocol::{
 };
 use crate::schedule::indicator;
 use crate::statistics::mean;
-use crate::stein::{OptimizerState, Score, Svgd};
+use crate::stein::{FirstNorm, OptimizerState, Score, Svgd};
 
 /// `[algorithm] kind = "u-dsvgd"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,16 +136,14 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.start_visit(request.round);
         let before = self.global(&theta, request.round)?;
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
-        let (mut score_norm, steps) = (None, self.config.local.local_steps);
+        let (mut first_norm, steps) = (FirstNorm::default(), self.config.local.local_steps);
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
         let svgd = self.svgd.scaled(request.step_factor());
         let mut others = cavity.score(svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
         let tilted = |at: &Particles<B>| {
             let score = likelihood.next_score(at, prior).plus(others(at)?);
-            if score_norm.is_none() {
-                score_norm = Some(score.mean_norm(at)?);
-            }
+            first_norm.take(&score, at)?;
             Ok(score)
         };
         let start = theta.clone();
@@ -166,7 +164,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         if !after.has_zero_score() {
             self.visits.push(PastVisit { before, after, sent: theta, moved: moved.clone() });
         }
-        Ok(diagnosed(message_of(&moved)?, score_norm, kde_ess))
+        Ok(diagnosed(message_of(&moved)?, first_norm.get(), kde_ess))
     }
 
     fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {

@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::options::MissingCells;
+
 /// Look at the columns of a CSV file, and write a config with comments that trains on it.
 #[derive(Debug, PartialEq, Eq, Args)]
 #[command(after_help = "\
 Examples:
   fedstein init measurements.csv                        writes measurements.toml
   fedstein init measurements.csv --target species --out species.toml
+  fedstein init measurements.csv --missing-values 999,unknown
   fedstein train measurements.toml
 
 Separator, header, target, task and the column of the clients are found from the cells and the names of the columns; the
@@ -22,6 +25,9 @@ pub struct Init {
     /// The column to predict, by name or by number from 0, -1 for the last [default: found by its name, else the last one]
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub target: Option<String>,
+
+    #[command(flatten)]
+    pub missing_values: MissingCells,
 
     /// The config to write, or `-` for standard output [default: <FILE>.toml in the working directory]
     #[arg(long, value_name = "FILE.toml")]

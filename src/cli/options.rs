@@ -4,6 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fedstein_schema::Accepts;
+use toml::Value;
+
+use super::CliError;
+use crate::datasets::columns::MissingValues;
 
 /// The data directory where neither the option nor the variable names one.
 const DATA: &str = "data";
@@ -58,6 +63,42 @@ fn named(variable: Option<OsString>) -> Option<PathBuf> {
     variable.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+/// The option that declares missing cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct MissingCells {
+    /// Cells that stand for missing values, separated by commas; or these for each column, such as '{ age = 999 }'
+    #[arg(long = "missing-values", value_name = "CELLS", allow_hyphen_values = true)]
+    given: Option<String>,
+}
+
+impl MissingCells {
+    /// The cells; none where the option is not given.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn read(&self) -> Result<MissingValues, CliError> {
+        let Some(value) = self.value()? else { return Ok(MissingValues::default()) };
+        value.try_into().map_err(|error: toml::de::Error| CliError::Usage(format!("--missing-values: {error}")))
+    }
+
+    /// The value of `data.missing_values`: a list of cells, or such lists by the names of columns; `None` where the option
+    /// is not given.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] where it is neither, or a cell is empty.
+    pub fn value(&self) -> Result<Option<Value>, CliError> {
+        let Some(given) = &self.given else { return Ok(None) };
+        let in_toml =
+            format!("cells = {given}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("cells"));
+        let value = match in_toml {
+            Some(value @ (Value::Array(_) | Value::Table(_))) => value,
+            _ => Value::Array(given.split(',').map(|cell| Value::String(cell.trim().to_owned())).collect()),
+        };
+        let refused = |valid| CliError::Usage(format!("--missing-values `{given}`: it must be {valid}"));
+        Accepts::Cells.check(&value).map(Some).map_err(refused)
+    }
+}
+
 /// How the cells of a file of new rows are written, where not as in the run's table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct Written {
@@ -72,6 +113,10 @@ pub struct Written {
     /// How the dates of --input are written, such as DD.MM.YYYY [default: the run's `data.date_format`]
     #[arg(long, value_name = "FORMAT")]
     pub date_format: Option<String>,
+
+    /// The cells of --input that stand for missing values [default: the run's `data.missing_values`].
+    #[command(flatten)]
+    pub missing_values: MissingCells,
 }
 
 /// How the runs of a study or a figure are carried out.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::load::load;
-use super::options::DataDir;
+use super::options::{DataDir, MissingCells};
 use crate::experiment::config::Config;
 use crate::experiment::schema::{ConfigError, Overrides};
 
@@ -65,6 +65,9 @@ pub struct SiteInit {
     /// The column to predict, by name or by number from 0, -1 for the last [default: found by its name, else the last one]
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub target: Option<String>,
+
+    #[command(flatten)]
+    pub missing_values: MissingCells,
 
     /// The file to write, or `-` for standard output
     #[arg(long, value_name = "SITE.toml", default_value = "site.toml")]

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fedstein_schema::flat;
 use serde_json::{Map, Value, json};
-use toml::Table;
 
 use super::output;
 use crate::cli::CliError;
@@ -47,7 +47,8 @@ impl Log {
         about.insert("name".into(), json!(name));
         about.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
         about.insert("command".into(), json!(command));
-        about.insert("config".into(), Value::Object(keys(&resolved.table)));
+        let keys = flat(&resolved.table).map(|(key, value)| (key, json!(value)));
+        about.insert("config".into(), Value::Object(keys.collect()));
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             appends,
@@ -151,20 +152,6 @@ fn ends_with_a_line(path: &Path) -> io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last == *b"\n")
-}
-
-/// Every key as `section.key` with its value.
-fn keys(table: &Table) -> Map<String, Value> {
-    let mut keys = Map::new();
-    for (name, value) in table {
-        match value {
-            toml::Value::Table(section) => {
-                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), json!(value))));
-            }
-            value => drop(keys.insert(name.clone(), json!(value))),
-        }
-    }
-    keys
 }
 
 /// An observer that also writes a log.

@@ -12,12 +12,14 @@ use crate::experiment::finished::Finished;
 /// # Errors
 /// The run was not trained on a table, or a value is not one of its key.
 pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written) -> Result<Config, CliError> {
-    let Written { delimiter, decimal, date_format } = written;
+    let Written { delimiter, decimal, date_format, missing_values } = written;
     let mut config = config.clone();
+    let text = |text: &Option<String>| text.clone().map(Value::String);
     for (option, key, value) in [
-        ("--delimiter", "delimiter", delimiter),
-        ("--decimal", "decimal", decimal),
-        ("--date-format", "date_format", date_format),
+        ("--delimiter", "delimiter", text(delimiter)),
+        ("--decimal", "decimal", text(decimal)),
+        ("--date-format", "date_format", text(date_format)),
+        ("--missing-values", "missing_values", missing_values.value()?),
     ] {
         let Some(value) = value else { continue };
         let kind = config.data_kind().to_owned();
@@ -27,8 +29,8 @@ pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written)
                 run.data_name(&config)
             ))
         })?;
-        let checked = known.accepts.check(&Value::String(value.clone()));
-        let checked = checked.map_err(|valid| CliError::Usage(format!("{option} {value:?}: it must be {valid}")))?;
+        let checked = known.accepts.check(&value);
+        let checked = checked.map_err(|valid| CliError::Usage(format!("{option} {value}: it must be {valid}")))?;
         config.data.insert(key.to_owned(), checked);
     }
     Ok(config)

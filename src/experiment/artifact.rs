@@ -74,13 +74,25 @@ impl RowsOfRun {
             digests: Digests::of(data, partition),
             listed: partition.table(&data.train.targets),
             counts: Some(counts),
-            about: format!("{}, {} training and {} test rows", card.data, data.train.rows(), data.test.rows()),
+            about: about_rows(&card.data, data, partition),
             clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
             test_lines: data.test.lines.clone(),
             card,
             notes,
         }
     }
+}
+
+/// The fact with the number of particles.
+pub(super) const PARTICLES: &str = "particles";
+
+/// The data set and its numbers of rows, those that are held out from the training by themselves.
+fn about_rows(name: &str, data: &TrainTest, partition: &Partition) -> String {
+    let (validation, calibration) = (partition.held_out().len(), partition.calibrating().len());
+    let trained = data.train.rows() - validation - calibration;
+    let held = [(validation, "validation"), (calibration, "calibration")].into_iter().filter(|(rows, _)| *rows > 0);
+    let held: String = held.map(|(rows, what)| format!(", {rows} {what}")).collect();
+    format!("{name}, {trained} training{held} and {} test rows", data.test.rows())
 }
 
 /// The output files of a run in progress.
@@ -426,6 +438,10 @@ impl Artifacts {
         }
         let bytes = |of: fn(&RoundRecord) -> u64| outcome.rounds.iter().map(of).sum::<u64>().to_string();
         let mut facts = self.facts.clone();
+        // N equal networks (`fedwba` with all layers shared) are one.
+        if let Some((_, count)) = facts.iter_mut().find(|(name, _)| name == PARTICLES) {
+            *count = outcome.particles.count().to_string();
+        }
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
         facts.extend(outcome.best.map(|best| (BEST_ROUND.into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
@@ -473,7 +489,7 @@ pub(super) fn facts<B: Backend>(
         fact("data", about),
         fact("model", format!("{kind}, d = {}", model.layout().dim())),
         fact("algorithm", config.algorithm.name().to_owned()),
-        fact("particles", particles.to_string()),
+        fact(PARTICLES, particles.to_string()),
         fact("clients", clients),
         fact("backend", format!("{} on {}", B::NAME, session.hardware())),
         fact("seed", config.seed.to_string()),

@@ -8,6 +8,7 @@ use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::EventKind;
 use crate::federation::server::Round;
 use crate::protocol::{CLIENT_BYTES, KDE_ESS, SCORE_NORM};
+use crate::report::RoundRecord;
 use crate::schedule::{Indicators, Measure, Reasons};
 use crate::statistics::median_of_sorted;
 
@@ -100,6 +101,31 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
     Some(line.to_string())
 }
 
+/// By how much the NLL must have risen since its best round to be told, in nats.
+const RISEN: f64 = 0.1;
+
+/// That predictions have become worse since an earlier round, by the NLL of the scored rows; of the clients' own predictors,
+/// where these were scored.
+pub(super) fn risen(records: impl Iterator<Item = RoundRecord>) -> Option<String> {
+    let column = |record: &RoundRecord, name: &str| {
+        let metric = record.metrics.iter().find(|(metric, _)| **metric == *name);
+        metric.and_then(|(_, value)| *value).filter(|value| value.is_finite())
+    };
+    let nll = |record: RoundRecord| {
+        let value = column(&record, "personal_nll").or_else(|| column(&record, "nll"))?;
+        Some((record.round, value))
+    };
+    let values: Vec<(usize, f64)> = records.filter_map(nll).collect();
+    let (round, best) = *values.iter().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let (_, last) = *values.last()?;
+    (last - best > RISEN).then(|| {
+        format!(
+            "the NLL of the scored rows was lowest after round {round}, {best:.3}, and is {last:.3} now: the method diverges or \
+             fits noise; `stop.patience` with `partition.validation` keeps the best round (docs/configuration.md)"
+        )
+    })
+}
+
 /// Warnings that are given at most once per run.
 #[derive(Debug, Default)]
 pub(super) struct Advice {
@@ -169,5 +195,33 @@ impl Advice {
             ));
         }
         advice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(values: &[Option<f64>], metric: &str) -> impl Iterator<Item = RoundRecord> {
+        let record = |(round, value): (usize, &Option<f64>)| RoundRecord {
+            round,
+            clients: Vec::new(),
+            metrics: vec![(metric.into(), *value)],
+            uplink_bytes: 0,
+            downlink_bytes: 0,
+            seconds: 0.0,
+            round_seconds: 0.0,
+        };
+        values.iter().enumerate().map(|(at, value)| record((at + 1, value))).collect::<Vec<_>>().into_iter()
+    }
+
+    #[test]
+    fn an_nll_that_has_risen_is_told_with_its_best_round() {
+        let note = risen(records(&[Some(0.9), Some(0.5), None, Some(1.25), None], "nll")).unwrap();
+        assert!(note.contains("lowest after round 2, 0.500, and is 1.250 now"), "{note}");
+        assert!(risen(records(&[Some(0.9), Some(0.5), Some(0.59)], "nll")).is_none());
+        assert!(risen(records(&[Some(0.5), Some(f64::NAN)], "nll")).is_none());
+        assert!(risen(records(&[Some(0.5), Some(5.0)], "accuracy")).is_none() && risen(records(&[], "nll")).is_none());
+        assert!(risen(records(&[Some(0.5), Some(5.0)], "personal_nll")).is_some());
     }
 }

@@ -182,16 +182,7 @@ pub fn differences(runs: &[PathBuf]) -> Result<Vec<Difference>, String> {
 
 /// A table as pairs of `section.key` and its value as TOML.
 pub(super) fn flat(table: &Table) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::new();
-    for (name, value) in table {
-        match value {
-            Value::Table(section) => {
-                keys.extend(section.iter().map(|(key, value)| (format!("{name}.{key}"), value.to_string())));
-            }
-            value => drop(keys.insert(name.clone(), value.to_string())),
-        }
-    }
-    keys
+    fedstein_schema::flat(table).map(|(key, value)| (key, value.to_string())).collect()
 }
 
 /// Whether the rows of a run were at the sites of a federation.

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::artifact::PARTICLES;
 use super::config::{Config, EvaluationRows};
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
-use crate::algorithm::Algorithm as _;
 use crate::datasets::{DataConfig, Reading};
 use crate::error::RunError;
 use crate::metrics::{Metric, View};
@@ -130,9 +130,9 @@ impl Card<'_> {
             Place::Sites => "The rows stayed at their sites.",
             Place::Site => "The rows stayed at their sites; these are the results of one of them.",
         };
-        let particles = self.config.algorithm.particles();
-        let predictor = match particles {
-            1 => "One parameter vector predicts".to_owned(),
+        let particles = self.run.summary.facts.iter().find(|(name, _)| name == PARTICLES);
+        let predictor = match particles.map_or("1", |(_, count)| count) {
+            "1" => "One parameter vector predicts".to_owned(),
             count => format!("{count} particles (parameter vectors) predict together"),
         };
         let _ = writeln!(

@@ -259,6 +259,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));
         let ended = early.into_iter().chain(self.stop.choice(round)).collect();
         let best = self.stop.best().map(|best| best.round);
+        let risen = diagnosis::risen(self.notes.rounds.records()).filter(|_| best.is_none());
+        risen.iter().for_each(|note| self.observer.note(note));
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, participation, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;

@@ -118,7 +118,8 @@ impl<B: Backend> SiteResults<'_, B> {
         let about = format!("{} training and {rows} {} rows of `{}`", roster[site.index], which.word(), site.name);
         let clients = format!("client {} of {}", site.index, roster.len());
         let model = (config.model.kind().name, *model);
-        let mut facts = facts(config, config.algorithm.particles(), (about, clients), model, session);
+        let particles = self.published.as_ref().map_or(config.algorithm.particles(), Particles::count);
+        let mut facts = facts(config, particles, (about, clients), model, session);
         let predictor = if self.is_own { OWN } else { PUBLISHED };
         facts.extend([(PREDICTOR.into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
         let summary = Summary {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use fedstein_schema::flat;
 use toml::{Table, Value};
 
 use super::figure::{Case, Figure, Panel, Scale, Series};
@@ -351,7 +352,7 @@ fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, sc
     let layers = strict.chain(axes).chain(scaled.iter().map(|table| (table, Unused::Any)));
     for (layer, (table, unused)) in layers.enumerate() {
         for (path, value) in flat(table) {
-            written.insert(path, Written { value, layer, unused });
+            written.insert(path, Written { value: value.clone(), layer, unused });
         }
     }
     if let Some((keys, value)) = point.swept {
@@ -363,20 +364,6 @@ fn merged(figure: &Figure, panel: &Panel, series: &Series, point: &Point<'_>, sc
     written.insert("name".into(), Written { value: "reproduce".into(), layer: 0, unused: Unused::Later });
     drop_useless(&mut written);
     written.into_iter().map(|(path, written)| (path, written.value)).collect()
-}
-
-/// Flattens a table of overrides to pairs of `section.key` and value.
-fn flat(table: &Table) -> Vec<(String, Value)> {
-    let mut entries = Vec::new();
-    for (name, value) in table {
-        match value {
-            Value::Table(keys) => {
-                entries.extend(keys.iter().map(|(key, value)| (format!("{name}.{key}"), value.clone())))
-            }
-            _ => entries.push((name.clone(), value.clone())),
-        }
-    }
-    entries
 }
 
 fn drop_useless(written: &mut BTreeMap<String, Written>) {

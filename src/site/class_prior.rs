@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::metrics::golden_section;
+
 /// The range of the concentration, in rows.
 const CONCENTRATION: [f64; 2] = [1e-3, 1e9];
 /// The width of the last interval of log a.
@@ -79,24 +81,8 @@ fn shares(counts: &[Vec<usize>], weights: Option<&[f64]>) -> Vec<f64> {
 
 /// The concentration with the highest likelihood of the clients' counts, by golden sections of its logarithm.
 fn concentration(counts: &[Vec<usize>], shares: &[f64]) -> f64 {
-    let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
-    let log_likelihood = |log_a: f64| log_likelihood(counts, shares, log_a.exp());
-    let [mut low, mut high] = CONCENTRATION.map(f64::ln);
-    let inner = |low: f64, high: f64| [high - golden * (high - low), low + golden * (high - low)];
-    let [mut left, mut right] = inner(low, high);
-    let (mut at_left, mut at_right) = (log_likelihood(left), log_likelihood(right));
-    while high - low > TOLERANCE {
-        if at_left > at_right + EQUAL {
-            (high, right, at_right) = (right, left, at_left);
-            [left, _] = inner(low, high);
-            at_left = log_likelihood(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            [_, right] = inner(low, high);
-            at_right = log_likelihood(right);
-        }
-    }
-    ((low + high) / 2.0).exp()
+    let loss = |log_a: f64| -log_likelihood(counts, shares, log_a.exp());
+    golden_section(loss, CONCENTRATION.map(f64::ln), TOLERANCE, EQUAL).exp()
 }
 
 /// log Π_k ∫ Multinomial(n_k; π) Dirichlet(π; a·s) dπ, up to a constant in a.

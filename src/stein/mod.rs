@@ -35,4 +35,4 @@ pub use kernel::{Gradient, Kernel, KernelMatrix, SteinKernel};
 pub use optimizer::{AccumulatorStart, EpsilonPlace, Optimizer, OptimizerState};
 pub(crate) use score::{Coefficients, Factor, FirstLayerProduct};
 pub use score::{Precisions, Score};
-pub use svgd::{Svgd, SvgdError, first_non_finite};
+pub use svgd::{FirstNorm, Svgd, SvgdError, first_non_finite};

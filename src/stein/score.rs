@@ -9,7 +9,6 @@ use ndarray::{Array1, Array2};
 use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::SparseEntry;
-use crate::statistics::mean;
 
 /// A small host matrix C in a product C·X.
 #[derive(Clone, Debug)]
@@ -269,14 +268,6 @@ impl<B: Backend> Score<B> {
             }
         }
         Ok(largest)
-    }
-
-    /// The mean over particles of ‖S_n‖, at the particles Θ `[N, d]`. Waits for the device.
-    ///
-    /// # Errors
-    /// Reading from the device fails.
-    pub fn mean_norm(&self, at: &Particles<B>) -> Result<f64, TensorReadError> {
-        Ok(mean(&self.evaluate(at).row_norms()?))
     }
 
     /// The score at the particles Θ `[N, d]` with every row shortened to the norm `bound`, if it is longer.

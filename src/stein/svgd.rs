@@ -10,6 +10,7 @@ use super::kernel::Kernel;
 use super::optimizer::{Optimizer, OptimizerState};
 use crate::backend::Backend;
 use crate::particles::Particles;
+use crate::statistics::mean;
 use crate::stein::Score;
 
 /// The kernel and the optimiser of an SVGD loop.
@@ -88,7 +89,8 @@ impl Svgd {
         for step in 1..=steps {
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
-            if step % CHECK_EVERY == 1 {
+            // An optimiser that divides by the root of an infinite square stands still, so the last step is checked too.
+            if step % CHECK_EVERY == 1 || step == steps {
                 let norms = scores.row_norms().map_err(device)?;
                 let beyond = |norm: &f64| norm.is_nan() || *norm > MAX_SCORE_NORM;
                 if let Some(particle) = norms.iter().position(beyond) {
@@ -114,6 +116,36 @@ impl Svgd {
             Some(particle) => Err(SvgdError::NotFinite { step: steps, particle }.into()),
             None => Ok(particles),
         }
+    }
+}
+
+/// The mean norm of the first score of a loop, a diagnostic of a client's visit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstNorm(Option<f64>);
+
+impl FirstNorm {
+    /// Takes the mean over particles of ‖S_n‖ at the particles Θ `[N, d]`, unless an earlier one was taken. Then it waits for
+    /// the device.
+    ///
+    /// # Errors
+    /// A norm is not finite, in the terms of densities too: an optimiser that divides by it would no longer move, without
+    /// any other sign. Or reading from the device fails.
+    pub fn take<B: Backend>(&mut self, score: &Score<B>, at: &Particles<B>) -> Result<(), SvgdError> {
+        if self.0.is_some() {
+            return Ok(());
+        }
+        let device = |error: TensorReadError| SvgdError::Device { step: 1, reason: error.to_string() };
+        let norms = score.evaluate(at).row_norms().map_err(device)?;
+        if let Some(particle) = norms.iter().position(|norm| !norm.is_finite()) {
+            return Err(SvgdError::Diverged { step: 1, particle, norm: norms[particle] });
+        }
+        self.0 = Some(mean(&norms));
+        Ok(())
+    }
+
+    /// The norm; `None` before the first score.
+    pub fn get(self) -> Option<f64> {
+        self.0
     }
 }
 

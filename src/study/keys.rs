@@ -1,5 +1,6 @@
 //! Keys of configs, each with the file and the line that wrote it.
 
+use fedstein_schema::flat;
 use toml::{Table, Value};
 
 use crate::experiment::config::schema;
@@ -23,17 +24,8 @@ pub struct Keys(Vec<Written>);
 impl Keys {
     /// The keys in a table of sections; `at` says where a path within the table stands.
     pub fn of(table: &Table, at: &dyn Fn(&str) -> String) -> Self {
-        let mut keys = Vec::new();
-        for (name, value) in table {
-            match value {
-                Value::Table(section) => keys.extend(section.iter().map(|(key, value)| {
-                    let path = format!("{name}.{key}");
-                    Written { place: at(&path), path, value: value.clone() }
-                })),
-                _ => keys.push(Written { path: name.clone(), value: value.clone(), place: at(name) }),
-            }
-        }
-        Self(keys)
+        let written = |(path, value): (String, &Value)| Written { place: at(&path), path, value: value.clone() };
+        Self(flat(table).map(written).collect())
     }
 
     /// A single key.

@@ -350,6 +350,23 @@ fn a_map_for_which_a_class_has_no_calibration_row_is_a_temperature_with_a_note()
 }
 
 #[test]
+fn calibration_rows_that_are_all_right_leave_the_probabilities_as_they_are() {
+    let place = Place::new();
+    let line = |row: usize| {
+        let sign = if row.is_multiple_of(2) { 1.0 } else { -1.0 };
+        format!("{:.2},{}\n", sign * (5.0 + (row % 7) as f64), if sign > 0.0 { "gold" } else { "tin" })
+    };
+    let table = |rows: usize| format!("weight,metal\n{}", (0..rows).map(line).collect::<String>());
+    place.write("coins.csv", table(200)).write("more.csv", table(20));
+    place.works(&format!("{TINY} {COINS} --set rounds=10 --set partition.calibration=0.3 --out run"));
+    assert_eq!(place.json("run/summary.json")["evaluation"]["accuracy"], 1.0);
+    assert_eq!(place.json("run/model.json")["calibration"]["temperature"], 1.0);
+    let text = notes(&place, "run");
+    assert!(text.contains("the search of a temperature ended at its limit, 0.05, as where all of the 60"), "{text}");
+    assert_eq!(place.works("predict run --input more.csv").stdout.lines().count(), 21);
+}
+
+#[test]
 fn maps_that_do_not_fit_the_run_are_refused() {
     let place = Place::new();
     place.write("prices.csv", prices(60)).write("more.csv", prices(17));

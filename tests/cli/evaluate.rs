@@ -216,7 +216,7 @@ fn the_worst_group_is_first_everywhere_and_nothing_of_the_run_changes() {
         |key: &str| -> u64 { sets["groups"].as_array().unwrap().iter().map(|line| line[key].as_u64().unwrap()).sum() };
     assert_eq!((counts("rows"), counts("covered")), (60, sets["all"]["covered"].as_u64().unwrap()));
     // Of the training there is what the model is, and nothing of its clients and rounds.
-    assert_eq!(json["run"]["facts"]["trained on"], "pets, 60 training and 17 test rows");
+    assert_eq!(json["run"]["facts"]["trained on"], "pets, 42 training, 18 calibration and 17 test rows");
     assert_eq!(json["run"]["rounds"], json!([]));
     let after: Vec<_> = before.iter().map(|name| place.bytes(&format!("run/{name}"))).collect();
     assert!(bytes == after && report == place.text("run/report/report.json"));

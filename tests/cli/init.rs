@@ -474,3 +474,83 @@ fn a_target_of_a_few_whole_numbers_may_be_a_count() {
     // 200 rows of each of two classes: any share of them has enough of both.
     assert!(!written.contains("count or a score") && !written.contains("split ="), "{written}");
 }
+
+/// A table with codes for missing values: 999 and the text `unknown` among ages, and -99 among doses.
+fn coded_table() -> String {
+    let row = |i: usize| {
+        let age = if i % 10 == 3 { "unknown".to_owned() } else { (20 + i * 7 % 60).to_string() };
+        let age = if i % 10 == 5 { "999".to_owned() } else { age };
+        let dose = if i == 7 { "-99".to_owned() } else { format!("{:.1}", (i * 13 % 40) as f64 / 10.0) };
+        format!("{age},{dose},{}\n", if i.is_multiple_of(3) { "yes" } else { "no" })
+    };
+    format!("age,dose,ill\n{}", (0..120).map(row).collect::<String>())
+}
+
+#[test]
+fn cells_that_the_user_declares_missing_are_so_in_the_first_config() {
+    let place = Place::new();
+    place.write("cases.csv", coded_table());
+    // As it is, a column of numbers and texts is left out, and the option is named.
+    let left_out = place.works("init cases.csv --out -").stdout.replace("\n#", "");
+    assert!(left_out.contains("declared with --missing-values"), "{left_out}");
+    let said = place.works("init cases.csv").stdout;
+    assert!(said.contains("`age` (`unknown` in 12 rows, all others are numbers)"), "{said}");
+    assert!(said.contains("--missing-values '{ age = [\"unknown\", 999], dose = [-99] }' --force"), "{said}");
+
+    for (cells, value) in [
+        ("999,unknown,-99", "missing_values = [999, \"unknown\", -99]"),
+        ("{age=[999,\"unknown\"],dose=-99}", "missing_values = { age = [999, \"unknown\"], dose = [-99] }"),
+    ] {
+        let said = place.works(&format!("init cases.csv --missing-values {cells} --force")).stdout;
+        assert!(!said.contains("note:") && !said.contains("left out"), "{said}");
+        let config = place.text("cases.toml");
+        for words in
+            [value, "age   whole numbers", "24 missing", "Declared are cells of `age` (24 of 120), `dose` (1 of 120)."]
+        {
+            assert!(config.contains(words), "no {words:?} in {config}");
+        }
+        assert!(config.contains("missing = \"indicator\""), "{config}");
+        let trained = place.works("train cases.toml --set rounds=2 --set algorithm.local_steps=2 --out run --force");
+        assert!(!trained.stderr.contains("far beyond"), "{}", trained.stderr);
+    }
+
+    // Codes that were not declared are to be declared with those that were.
+    let said = place.works("init cases.csv --missing-values {age=[\"unknown\"]} --force").stdout;
+    assert!(said.contains("--missing-values '{ age = [\"unknown\", 999], dose = [-99] }'"), "{said}");
+    let none = place.works("init cases.csv --missing-values 777 --out -").stdout;
+    assert!(none.contains("No cell is one of those declared."), "{none}");
+
+    place.works("site init cases.csv --index 0 --missing-values 999,unknown,-99");
+    assert!(place.text("site.toml").contains("missing_values = [999, \"unknown\", -99]"));
+    let checked = place.works("site check site.toml").stdout;
+    assert!(checked.contains("age"), "{checked}");
+
+    let refused = "init cases.csv --out new.toml --missing-values ";
+    place.refuses(&format!("{refused}{{weight=1}}"), &["cases.csv", "data.missing_values", "weight"]);
+    place.refuses(&format!("{refused}999,,"), &["--missing-values `999,,`: it must be a cell or a list of them"]);
+    place.refuses(&format!("{refused}{{age=true}}"), &["it must be a cell or a list of them"]);
+}
+
+#[test]
+fn a_target_with_which_no_run_can_begin_is_told_at_once() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i % 17, (i * 7) % 23, (i * 7) % 15);
+    place.write("stays.csv", format!("age,dose,los\n{}", (0..120).map(row).collect::<String>()));
+    let said = place.works("init stays.csv").stdout;
+    assert!(said.contains("the whole numbers of `los` are taken for classes; if it is a count"), "{said}");
+    assert!(said.ends_with("fedstein train stays.toml\n"), "{said}");
+
+    place.write("all.csv", format!("age,died\n{}", (0..50).map(|i| format!("{i},no\n")).collect::<String>()));
+    let said = place.works("init all.csv --target died").stdout;
+    assert!(
+        said.contains("note: no run can begin: `died` has a single value") && !said.contains("fedstein train"),
+        "{said}"
+    );
+
+    let price = |i: usize| if i == 7 { "lost".to_owned() } else { format!("{}.5", i * 3) };
+    let rows: String = (0..150).map(|i| format!("{},{}\n", i % 11, price(i))).collect();
+    place.write("prices.csv", format!("age,price\n{rows}"));
+    let said = place.works("init prices.csv --target price").stdout;
+    assert!(said.contains("`price` (`lost` in 1 row, all others are numbers)"), "{said}");
+    assert!(said.contains("the first other one is `lost` in line 9") && !said.contains("fedstein train"), "{said}");
+}

@@ -65,3 +65,20 @@ fn names_of_a_table_cannot_break_out_of_the_card() {
     let card = place.text("run/report/MODEL_CARD.md");
     assert!(card.contains("`a|<b>`, `c]'d`"), "{card}");
 }
+
+#[test]
+fn equal_networks_are_counted_as_one() {
+    let place = Place::new();
+    let keys = "--set algorithm.kind=fedwba --set algorithm.particles=4 --set algorithm.local_steps=2 --quiet";
+    let predictor = |run: &str| {
+        let card = place.text(&format!("{run}/report/MODEL_CARD.md"));
+        let summary = place.json(&format!("{run}/summary.json"));
+        let facts = summary["facts"].as_array().unwrap();
+        (card.contains("One parameter vector predicts"), facts.contains(&serde_json::json!(["particles", "1"])))
+    };
+    place.works(&format!(
+        "train --set rounds=1 --set model.hidden=[5] {keys} --set algorithm.shared_layers=[1,2] --out one"
+    ));
+    place.works(&format!("train --set rounds=1 --set model.hidden=[5] {keys} --out four"));
+    assert_eq!((predictor("one"), predictor("four")), ((true, true), (false, false)));
+}

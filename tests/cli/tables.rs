@@ -362,6 +362,14 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     let comments: String = config.lines().map(|line| line.trim_start_matches("# ").to_owned() + " ").collect();
     assert!(comments.contains("`age` (999 in 6 rows, all others 20 to 79), `days` (9999 in 1 row"), "{config}");
     assert!(comments.contains("write { age = [999], days = [9999] } here"), "{config}");
+    // It is said at once, with the option that declares them.
+    let said = place.works("init stays.csv --target days --out stays.toml").stdout;
+    for words in [
+        "note: cells that may stand for missing values: `age` (999",
+        "--missing-values '{ age = [999], days = [9999] }'",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
 
     // The note's remedy trains the model of the table with blank cells.
     let codes = "--set data.missing_values={age=[999],days=9999}";
@@ -370,4 +378,12 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     let clean = place.write("stays.csv", table(["", ""])).works(&format!("{train} {keys} --out clean"));
     assert!(place.bytes("declared/particles.safetensors") == place.bytes("clean/particles.safetensors"));
     assert!(!clean.stderr.contains("far beyond"), "{}", clean.stderr);
+
+    // A run that knows of no codes predicts new rows that have some, as that of a federation whose sites declared them.
+    place.write("new.csv", "age\n20\n999\n").write("blank.csv", "age\n20\n\"\"\n");
+    let coded = place.works("predict clean --input new.csv --missing-values 999").stdout;
+    assert_eq!(coded, place.works("predict clean --input blank.csv").stdout);
+    assert_ne!(coded, place.works("predict clean --input new.csv").stdout);
+    let place_of = "predict clean --input new.csv --missing-values";
+    place.refuses(&format!("{place_of} ,"), &["--missing-values `,`: it must be a cell or a list of them"]);
 }

@@ -115,6 +115,9 @@ impl Notation {
             }
             // The run's config has the format of its own file.
             Purpose::Predict if in_other => "; the run has another data.decimal".into(),
+            Purpose::Predict if kind == CellKind::Number && self.number(cell).is_none() => {
+                "; --missing-values declares cells that stand for missing values".into()
+            }
             Purpose::Predict => String::new(),
             Purpose::Train if kind == CellKind::Date => {
                 "; data.date_format = \"DD.MM.YYYY\" and the like read other formats".into()
@@ -124,7 +127,11 @@ impl Notation {
             Purpose::Train if kind != CellKind::Boolean && boolean(cell).is_some() => key("boolean", "reads it"),
             Purpose::Train if self.date.days(cell).is_some() => key("date", "reads it"),
             Purpose::Train if looks_like_a_date(cell) => key("date", "reads dates, in the format of data.date_format"),
-            Purpose::Train => key("categorical", "takes texts as categories") + &key("ignore", "leaves the column out"),
+            Purpose::Train => {
+                key("categorical", "takes texts as categories")
+                    + &key("ignore", "leaves the column out")
+                    + &format!("; data.missing_values = [{cell:?}] takes it for a missing value")
+            }
         }
     }
 }

@@ -55,29 +55,15 @@ impl Codes {
         })
     }
 
-    /// The codes of some columns as the value of `data.missing_values`.
-    ///
-    /// # Arguments
-    /// * `columns`: the names of columns with their codes
-    /// * `header`: whether the names are those of a header; without one, codes are declared for all columns
-    pub fn declared(columns: &[(String, Self)], header: bool) -> String {
-        if header {
-            let of = |(name, codes): &(String, Self)| format!("{} = [{}]", key(name), codes.texts().join(", "));
-            return format!("{{ {} }}", columns.iter().map(of).collect::<Vec<_>>().join(", "));
-        }
-        let all: BTreeSet<String> = columns.iter().flat_map(|(_, codes)| codes.texts()).collect();
-        format!("[{}]", Vec::from_iter(all).join(", "))
-    }
-
-    /// The values as texts. Cells of features are kept in f32, whose shortest text is that of the cell.
-    fn texts(&self) -> Vec<String> {
+    /// The values as cells. Those of features are kept in f32, whose shortest text is that of the cell.
+    pub fn cells(&self) -> Vec<String> {
         self.values.iter().map(|value| (*value as f32).to_string()).collect()
     }
 
     /// A name for a note, such as "`age` (999 in 4 rows, all others 18 to 92)".
     pub fn of_column(&self, name: &str) -> String {
         let Self { rows, others: [low, high], .. } = self;
-        let (text, values) = (|value: &f64| (*value as f32).to_string(), self.texts().join(" or "));
+        let (text, values) = (|value: &f64| (*value as f32).to_string(), self.cells().join(" or "));
         let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
         format!("`{name}` ({values} in {rows}, all others {} to {})", text(low), text(high))
     }
@@ -100,12 +86,6 @@ pub(crate) fn note(columns: &[(String, Codes)], table: &str, remedy: &str) -> Op
         "values of {table} far beyond all others of their column: {}; where they stand for missing values, {remedy}",
         named.join(", ")
     ))
-}
-
-/// A name as a key of TOML.
-fn key(name: &str) -> String {
-    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    if is_bare { name.to_owned() } else { format!("{name:?}") }
 }
 
 /// The [`MOST_CODES`] + 1 largest different values, descending, each with the number of its rows.

@@ -4,6 +4,7 @@
 use crate::columns::{Notation, is_missing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
 
 /// Cells that stand for missing values besides the usual marks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -22,6 +23,42 @@ impl Default for MissingValues {
 }
 
 impl MissingValues {
+    /// Whether no cell is declared.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Everywhere(cells) => cells.is_empty(),
+            Self::InColumns(columns) => columns.values().all(Vec::is_empty),
+        }
+    }
+
+    /// These and the cells of some columns: in their columns alone, unless there is no header or cells are declared for
+    /// every column already.
+    ///
+    /// # Arguments
+    /// * `columns`: the names of columns with cells of them
+    /// * `header`: whether the names are those of a header
+    pub fn with(&self, columns: &[(String, Vec<String>)], header: bool) -> Self {
+        let add = |cells: &mut Vec<String>, more: &[String]| {
+            let new: Vec<String> = more.iter().filter(|cell| !cells.contains(cell)).cloned().collect();
+            cells.extend(new);
+        };
+        match self {
+            Self::Everywhere(cells) if !header || !cells.is_empty() => {
+                let mut cells = cells.clone();
+                columns.iter().for_each(|(_, more)| add(&mut cells, more));
+                Self::Everywhere(cells)
+            }
+            declared => {
+                let mut all = match declared {
+                    Self::InColumns(declared) => declared.clone(),
+                    Self::Everywhere(_) => BTreeMap::new(),
+                };
+                columns.iter().for_each(|(name, more)| add(all.entry(name.clone()).or_default(), more));
+                Self::InColumns(all)
+            }
+        }
+    }
+
     /// The columns that are named.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
         let columns = match self {
@@ -43,6 +80,33 @@ impl MissingValues {
         };
         MissingCells { everywhere, in_columns, notation }
     }
+}
+
+/// The value of the key in TOML.
+impl Display for MissingValues {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Everywhere(cells) => write!(formatter, "[{}]", list(cells)),
+            Self::InColumns(columns) => {
+                let of = |(name, cells): (&String, &Vec<String>)| format!("{} = [{}]", key(name), list(cells));
+                write!(formatter, "{{ {} }}", columns.iter().map(of).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// Cells between commas: numbers as they are, texts in quotes.
+fn list(cells: &[String]) -> String {
+    let is_number =
+        |cell: &String| cell.parse().is_ok_and(|number: f64| number.is_finite() && number.to_string() == *cell);
+    let cell = |cell: &String| if is_number(cell) { cell.clone() } else { format!("{cell:?}") };
+    cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+}
+
+/// A name as a key of TOML.
+fn key(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if is_bare { name.to_owned() } else { format!("{name:?}") }
 }
 
 /// The missing cells of the columns of a table.

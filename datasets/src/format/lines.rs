@@ -8,6 +8,7 @@ use super::{columnar, open, read_error};
 use crate::DataError;
 use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading};
 use csv::{ByteRecord, ReaderBuilder, Trim};
+use fedstein_schema::nearest;
 use ndarray::Array2;
 use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
@@ -85,8 +86,12 @@ impl Lines {
             csv::ErrorKind::Io(error) => read_error(&self.path, self.gzipped, error),
             other => DataError::Columns { path: self.path.clone(), problem: format!("not a table: {other:?}") },
         })?;
-        if let Some(opening) = self.open_quote() {
-            return Err(self.not_closed(opening));
+        if let Some(opening) = self.quotes.borrow().followed() {
+            let Opening { line, column } = opening;
+            return Err(DataError::AfterQuote { path: self.path.clone(), line, column: self.numbered(column) });
+        }
+        if let Some(Opening { line, column }) = self.open_quote() {
+            return Err(DataError::Quote { path: self.path.clone(), line, column: self.numbered(column) });
         }
         // The line of the csv crate is that of the end of the last record; empty lines in between are missing from it.
         let ends = self.reader.position().byte();
@@ -100,10 +105,10 @@ impl Lines {
         self.newlines.borrow().at_end.then(|| self.quotes.borrow().open()).flatten()
     }
 
-    fn not_closed(&self, Opening { line, column }: Opening) -> DataError {
+    /// A column of any line, which may have more cells than the header, as messages have it.
+    fn numbered(&self, column: usize) -> String {
         let has_name = self.names.as_ref().is_some_and(|names| column < names.len());
-        let column = if has_name { self.place(column) } else { (column + 1).to_string() };
-        DataError::Quote { path: self.path.clone(), line, column }
+        if has_name { self.place(column) } else { (column + 1).to_string() }
     }
 
     /// Decides whether there is a header, given the columns that are not features of numbers.
@@ -177,7 +182,7 @@ impl Lines {
     }
 
     pub fn no_column(&self, key: &str) -> DataError {
-        self.columns(format!("no column `{key}`: {}", self.known()))
+        self.columns(format!("no column `{key}`: {}", self.known(key)))
     }
 
     /// The column that a key of the config names; `None` where there is none.
@@ -190,23 +195,22 @@ impl Lines {
 
     /// The error for a column that a key of the config names, and that is not there.
     pub fn no_column_of(&self, key: &str, column: &str) -> DataError {
-        self.columns(format!("no column `{}` ({key}): {}", text(column.as_bytes()), self.known()))
+        self.columns(format!("no column `{}` ({key}): {}", text(column.as_bytes()), self.known(column)))
     }
 
     /// The error for a column that is to be written beside predictions, and that is not there.
     pub fn no_column_beside(&self, key: &str, column: &str) -> DataError {
-        let column = text(column.as_bytes());
-        let known = self.known();
+        let (column, known) = (text(column.as_bytes()), self.known(column));
         self.columns(format!(
             "no column `{column}` ({key}), which is written beside the predictions; its cells may be blank: {known}"
         ))
     }
 
-    /// The columns that there are.
-    fn known(&self) -> String {
+    /// The columns that there are, and what may be wrong where this one is not.
+    fn known(&self, column: &str) -> String {
         let width = self.width;
         match &self.names {
-            Some(names) => format!("the header has {}", listed(names)),
+            Some(names) => format!("the header has {}{}", listed(names), doubt(column, names)),
             None => format!("there is no header, so columns are 0 to {} or -{width} to -1", width - 1),
         }
     }
@@ -382,6 +386,19 @@ fn place(key: &str, width: usize) -> Option<usize> {
     let index: i64 = key.parse().ok()?;
     let column = if index < 0 { index.checked_add(i64::try_from(width).ok()?)? } else { index };
     usize::try_from(column).ok().filter(|&column| column < width)
+}
+
+/// What may be wrong where a column is not among the names of a header; empty where nobody knows.
+fn doubt(column: &str, names: &[String]) -> String {
+    if let [only] = names
+        && let Some(mark) = [';', ',', '\t', '|'].iter().find(|mark| only.contains(**mark))
+    {
+        let mark = if *mark == '\t' { "tabs".to_owned() } else { format!("`{mark}`") };
+        return format!("; are its cells separated by {mark}? (data.delimiter, or --delimiter)");
+    }
+    // A longer name is no typing error.
+    let short = names.iter().map(String::as_str).filter(|name| name.len() <= 100);
+    nearest(column, short).map_or_else(String::new, |name| format!("; did you mean `{}`?", text(name.as_bytes())))
 }
 
 /// Whether a field of the first line is a mark for a missing value, and no name of a column.

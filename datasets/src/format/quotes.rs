@@ -21,6 +21,8 @@ enum State {
     Quoted,
     /// It follows a quote in such a cell, which closes the cell unless another one follows.
     Quote,
+    /// It follows such a quote and blanks.
+    Closed,
 }
 
 /// The quotes in a stream of bytes, as far as it has been read.
@@ -31,6 +33,8 @@ pub(super) struct Quotes {
     at: Opening,
     /// Where the last quote opened.
     opened: Opening,
+    /// Where the first quote opened behind which a cell goes on after it is closed.
+    followed: Option<Opening>,
     /// The number of bytes so far, up to the length of a byte order mark.
     read: usize,
     /// Whether the last byte was a carriage return.
@@ -42,12 +46,12 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 impl Quotes {
     pub fn new(delimiter: u8) -> Self {
         let at = Opening { line: 1, column: 0 };
-        Self { delimiter, state: State::Start, at, opened: at, read: 0, after_return: false }
+        Self { delimiter, state: State::Start, at, opened: at, followed: None, read: 0, after_return: false }
     }
 
     /// Reads on.
     pub fn read(&mut self, bytes: &[u8]) {
-        let is_within = matches!(self.state, State::Quoted | State::Quote) || self.after_return;
+        let is_within = matches!(self.state, State::Quoted | State::Quote | State::Closed) || self.after_return;
         if self.read < MARK.len() || is_within || bytes.contains(&b'"') || bytes.contains(&b'\r') {
             bytes.iter().for_each(|&byte| self.read_byte(byte));
         } else {
@@ -71,6 +75,11 @@ impl Quotes {
     /// The quote that is open after the bytes so far.
     pub fn open(&self) -> Option<Opening> {
         (self.state == State::Quoted).then_some(self.opened)
+    }
+
+    /// The first quote so far whose cell goes on after the closing quote, as where a quote in a line above was never closed.
+    pub fn followed(&self) -> Option<Opening> {
+        self.followed
     }
 
     fn read_byte(&mut self, byte: u8) {
@@ -99,6 +108,11 @@ impl Quotes {
             _ if byte == self.delimiter => {
                 self.at.column += 1;
                 State::Start
+            }
+            (State::Quote | State::Closed, b' ' | b'\t') => State::Closed,
+            (State::Quote | State::Closed, _) => {
+                self.followed.get_or_insert(self.opened);
+                State::Plain
             }
             _ => State::Plain,
         };
@@ -136,6 +150,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_cell_that_goes_on_after_its_closing_quote_has_a_line_and_a_column() {
+        for (text, place) in [
+            ("a,\"b\"c\n", Some((1, 1))),
+            ("a\n\"b,c\n1,2\n\"d, e\",3\n\"f\"g\n", Some((2, 0))),
+            ("\"a\" \"b\"\n", Some((1, 0))),
+            ("\"a\" \t,\"b\"\r\n\"c\"", None),
+            ("\"a \"\"b\"\"\",5\" tube\n", None),
+        ] {
+            let mut quotes = Quotes::new(b',');
+            quotes.read(text.as_bytes());
+            let found = quotes.followed().map(|Opening { line, column }| (line, column));
+            assert_eq!(found, place, "{text:?}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn pieces_are_read_as_the_whole(pieces in proptest::collection::vec("[a, \n]{0,5}|[a,\" \r\n]{0,5}", 1..6)) {
@@ -143,7 +173,10 @@ mod tests {
             pieces.iter().for_each(|piece| quotes.read(piece.as_bytes()));
             let mut whole = Quotes::new(b',');
             pieces.concat().bytes().for_each(|byte| whole.read_byte(byte));
-            proptest::prop_assert_eq!((quotes.open(), quotes.at), (whole.open(), whole.at));
+            proptest::prop_assert_eq!(
+                (quotes.open(), quotes.followed(), quotes.at),
+                (whole.open(), whole.followed(), whole.at)
+            );
             proptest::prop_assert!(quotes.state == whole.state);
         }
 

@@ -8,7 +8,7 @@ pub use super::survey_column::SurveyColumn;
 use super::survey_column::{DATE_FORMATS, Look, Notations};
 use super::{open, read_error};
 use crate::DataError;
-use crate::columns::{DateFormat, Decimal, Notation, is_missing};
+use crate::columns::{DateFormat, Decimal, MissingValues, Notation, Reading, is_missing};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use std::collections::HashSet;
 use std::io::Read;
@@ -36,6 +36,8 @@ pub struct Survey {
     pub decimal: Decimal,
     /// The formats that read most columns of dates; the columns are counted by the first. Empty where there are none.
     pub date_formats: Vec<DateFormat>,
+    /// The cells that were taken for missing besides the usual marks.
+    pub missing_values: MissingValues,
     /// The columns, in the file's order.
     pub columns: Vec<SurveyColumn>,
 }
@@ -44,29 +46,37 @@ pub struct Survey {
 ///
 /// # Arguments
 /// - `target`: the column to predict, where the user names it; a first line with this name is a header.
+/// - `missing_values`: cells that stand for missing values besides the usual marks; a first line with the name of one of
+///   their columns is a header.
 ///
 /// # Errors
-/// The file cannot be read or has no data row, a line has another number of cells than the first one, or two columns have
-/// one name.
-pub fn survey(path: &Path, target: Option<&str>) -> Result<Survey, DataError> {
+/// The file cannot be read or has no data row, a line has another number of cells than the first one, two columns have
+/// one name, or a column of `missing_values` is not there.
+pub fn survey(path: &Path, target: Option<&str>, missing_values: &MissingValues) -> Result<Survey, DataError> {
     let delimiter = find_delimiter(&beginning(path)?);
     let mut lines = Lines::open(path, delimiter)?;
     let notations = Notations::new();
     // A first line of numbers with commas is none either.
     let looks_like_names = notations.both().iter().all(|notation| lines.looks_like_header(&[], notation));
     let is_header = (looks_like_names && (lines.has_header || !all_appear_again(path, delimiter)?))
-        || target.is_some_and(|target| lines.first_line_names(target))
+        || target
+            .into_iter()
+            .chain(missing_values.columns().map(String::as_str))
+            .any(|column| lines.first_line_names(column))
         || heads_numbers(path, delimiter, &notations)?;
     lines.header(if is_header { Header::Yes } else { Header::No }, &[], &Notation::default())?;
     let names = lines.names.clone();
     check_names(path, names.as_deref().unwrap_or_default())?;
+    let reading = |decimal| Reading { missing_values: missing_values.clone(), decimal, ..Reading::default() };
+    lines.check_missing_values(&reading(Decimal::Point))?;
+    let missing = [Decimal::Point, Decimal::Comma].map(|decimal| lines.missing_cells(&reading(decimal)));
     let look = |index: usize| Look::new(index, names.as_ref().map(|names| names[index].clone()));
     let mut columns: Vec<Look> = (0..lines.width).map(look).collect();
     let mut rows = 0;
     while lines.next()? {
         lines.check_text()?;
         let (cells, line) = lines.cells();
-        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(cell, line, &notations));
+        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.add(cell, line, (&notations, &missing)));
         rows += 1;
     }
     if rows == 0 {
@@ -75,7 +85,8 @@ pub fn survey(path: &Path, target: Option<&str>) -> Result<Survey, DataError> {
     let (decimal, formats) = (decimal(&columns), date_formats(&columns));
     let columns = columns.into_iter().map(|column| column.finish(decimal, formats.first().copied())).collect();
     let date_formats = formats.into_iter().map(|format| DateFormat::new(DATE_FORMATS[format])).collect();
-    Ok(Survey { delimiter, header: names.is_some(), rows, decimal, date_formats, columns })
+    let (header, missing_values) = (names.is_some(), missing_values.clone());
+    Ok(Survey { delimiter, header, rows, decimal, date_formats, missing_values, columns })
 }
 
 /// Whether every cell of the first line is there again in its column, as in a row of texts and not of names.
@@ -227,7 +238,7 @@ mod tests {
     fn survey_of(text: &str) -> Survey {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        survey(file.path(), None).unwrap_or_else(|error| panic!("{error}"))
+        survey(file.path(), None, &MissingValues::default()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
@@ -289,13 +300,15 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_with_the_target_s_name_is_a_header() {
+    fn a_first_line_with_the_target_s_or_a_declared_column_s_name_is_a_header() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "2019,2020,y\n1,2,a\n3,4,b\n").unwrap();
-        let header = |target: &str| survey(file.path(), Some(target)).unwrap().header;
+        let header = |target: &str| survey(file.path(), Some(target), &MissingValues::default()).unwrap().header;
         assert!(header("y") && header("2019"));
         // An index, which is not a name, and a name that is not there.
         assert!(!header("2") && !header("-1") && !header("z") && !header(""));
+        let declared = MissingValues::InColumns([("y".to_owned(), vec!["c".to_owned()])].into());
+        assert!(survey(file.path(), None, &declared).unwrap().header);
     }
 
     #[test]
@@ -307,6 +320,31 @@ mod tests {
         assert_eq!((m.numbers, m.missing, m.other.clone(), m.distinct()), (1, 2, None, Some(1)));
         assert!(m.are_all(m.numbers) && b.are_all(b.booleans) && !t.are_all(t.booleans));
         assert_eq!(t.values.as_ref().unwrap()["a"], 2);
+    }
+
+    #[test]
+    fn declared_cells_are_missing_cells() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "age;dose\n50;1,5\n999;Unknown\n;-9,0\n").unwrap();
+        let found = |declared: &[&str], columns: &[&str]| {
+            let cells: Vec<String> = declared.iter().map(|cell| (*cell).to_owned()).collect();
+            let missing_values = match columns {
+                [] => MissingValues::Everywhere(cells),
+                _ => MissingValues::InColumns(columns.iter().map(|name| ((*name).to_owned(), cells.clone())).collect()),
+            };
+            let found = survey(file.path(), None, &missing_values).map_err(|error| error.to_string())?;
+            Ok::<_, String>(
+                found
+                    .columns
+                    .iter()
+                    .map(|column| [column.numbers, column.missing, column.declared])
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(found(&[], &[]).unwrap(), [[2, 1, 0], [2, 0, 0]]);
+        assert_eq!(found(&["999", "unknown", "-9"], &[]).unwrap(), [[1, 2, 1], [1, 2, 2]]);
+        assert_eq!(found(&["999", "unknown"], &["dose"]).unwrap(), [[2, 1, 0], [2, 1, 1]]);
+        assert!(found(&["999"], &["weight"]).unwrap_err().contains("weight"));
     }
 
     #[test]
@@ -374,7 +412,7 @@ mod tests {
         let message = |text: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), text).unwrap();
-            survey(file.path(), None).unwrap_err().to_string()
+            survey(file.path(), None, &MissingValues::default()).unwrap_err().to_string()
         };
         assert!(message("").contains("no data rows"));
         assert!(message("a,b\n").contains("no data rows"));

@@ -3,7 +3,7 @@
 
 use super::csv::merged;
 use super::table::text;
-use crate::columns::{CellKind, Codes, DateFormat, Decimal, Notation, is_missing};
+use crate::columns::{CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, is_missing};
 use std::collections::BTreeMap;
 
 /// The largest number of distinct cells of a column that are counted one by one.
@@ -24,6 +24,8 @@ pub struct SurveyColumn {
     pub cells: usize,
     /// The number of missing cells: those that the key `missing` of a config is about.
     pub missing: usize,
+    /// The number of these that are declared, and neither blank nor one of the usual marks.
+    pub declared: usize,
     /// The number of cells that are finite numbers, with the table's decimal mark.
     pub numbers: usize,
     /// Whether all these numbers are whole.
@@ -43,6 +45,8 @@ pub struct SurveyColumn {
     pub other_dates: usize,
     /// The first cell that is neither missing nor a number, with its line.
     pub other: Option<(u64, String)>,
+    /// The number of cells that are this text, in upper or lower case.
+    pub alike: usize,
     /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
     /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
@@ -78,6 +82,7 @@ struct Numbers {
     count: usize,
     fractions: usize,
     other: Option<(u64, String)>,
+    alike: usize,
 }
 
 impl Numbers {
@@ -90,7 +95,8 @@ impl Numbers {
                 true
             }
             None => {
-                self.other.get_or_insert_with(|| (line, text(cell)));
+                let (_, first) = self.other.get_or_insert_with(|| (line, text(cell)));
+                self.alike += usize::from(cell.eq_ignore_ascii_case(first.as_bytes()));
                 false
             }
         }
@@ -135,12 +141,14 @@ impl Look {
         Self { column, ..Self::default() }
     }
 
-    /// Adds a cell of a line.
-    pub fn add(&mut self, cell: &[u8], line: u64, notations: &Notations) {
+    /// Adds a cell of a line; `missing` are the missing cells where numbers have a point, and where they have a comma.
+    pub fn add(&mut self, cell: &[u8], line: u64, (notations, missing): (&Notations, &[MissingCells; 2])) {
         let column = &mut self.column;
         column.cells += 1;
-        if is_missing(cell) {
+        let is_blank = is_missing(cell);
+        if is_blank || missing.iter().any(|missing| missing.declare(column.index, cell)) {
             column.missing += 1;
+            column.declared += usize::from(!is_blank);
             return;
         }
         let string = String::from_utf8_lossy(cell);
@@ -186,6 +194,7 @@ impl Look {
             whole: own.fractions == 0,
             counts_up: self.of_lines.contains(&self.column.cells),
             other: own.other,
+            alike: own.alike,
             other_mark,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The rows that each client holds out from its training and its validation, on which probabilities are calibrated: for a
 //! share c, ⌊nc + ½⌋ of a client's n rows, but never its last training row.
 //!
-//! They are drawn as the [validation](super::validation) rows are, class by class, from the rows that those leave. Nothing
+//! They are drawn as the [validation](super::validation) rows are, from the rows that those leave. Nothing
 //! is drawn for a share of 0.
 
 use super::validation::{Decided, split};
@@ -32,8 +32,7 @@ pub(super) fn hold_out(
     for client in 0..partition.clients.len() {
         let all = count(&partition.clients[client]) + count(&partition.validation[client]);
         let wanted = (all as f64 * share + 0.5) as usize;
-        let split =
-            |rows: &[usize], held: usize| split(rows, evenly(wanted.saturating_sub(held), count(rows)), train, rng);
+        let split = |rows: &[usize], held: usize| split(rows, |_| wanted.saturating_sub(held), train, rng);
         let (kept, out) = decided.split(&partition.clients[client], split);
         partition.clients[client] = kept;
         partition.calibration[client] = out;
@@ -44,9 +43,4 @@ pub(super) fn hold_out(
         partition.notes.push(format!("{without} {have} too few rows to hold one out for calibration"));
     }
     Ok(partition)
-}
-
-/// How many of the first rows are held out where `wanted` of `rows` are, at equal distances.
-fn evenly(wanted: usize, rows: usize) -> impl Fn(usize) -> usize {
-    move |place| ((place as u128 * wanted as u128 + rows as u128 / 2) / rows.max(1) as u128) as usize
 }

@@ -2,16 +2,18 @@
 //! but never its last one. Where the rows have groups, n is the number of the client's groups, and a group is held out
 //! whole; its class is the rarest of its rows' among the client's.
 //!
-//! A client's classes are held out in the same share, to within one row each: its rows are listed class by class,
-//! shuffled within a class, and the rows i at which ⌊iv + ½⌋ increases are held out. A row that an earlier client has too
+//! A client's classes are held out in the same share, to within one row each: its rows are put on a circle class by class,
+//! shuffled within a class, and rows at equal distances from a random one on are held out (systematic sampling with a random
+//! start). So every row of a client is held out with the same probability, and of a class of which each client has a few
+//! rows, about the share v of all. A row that an earlier client has too
 //! (`fedwba-reference`) is held out where that one holds it out, and nowhere else, so that no client trains on validation
 //! rows of another one; the share is then that of the client's other rows.
 
 use super::Partition;
 use crate::units::{Units, rarest, rows_of};
 use crate::{DataError, Dataset, Targets};
-use rand::Rng;
 use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
 use std::collections::HashMap;
 
 /// Holds out a share of each client's rows.
@@ -33,7 +35,7 @@ pub(super) fn hold_out(
     }
     let mut decided = Decided::default();
     for client in 0..partition.clients.len() {
-        let split = |rows: &[usize], _| split(rows, |place| (place as f64 * share + 0.5) as usize, train, rng);
+        let split = |rows: &[usize], _| split(rows, |units| (units as f64 * share + 0.5) as usize, train, rng);
         let (kept, out) = decided.split(&partition.clients[client], split);
         partition.clients[client] = kept;
         partition.validation[client] = out;
@@ -84,10 +86,10 @@ impl Decided {
     }
 }
 
-/// The rows `(kept, held out)`, both ascending. `until` is the number of rows, or groups, to hold out of the first ones.
+/// The rows `(kept, held out)`, both ascending. `wanted` is the number to hold out of a number of rows, or groups.
 pub(super) fn split(
     rows: &[usize],
-    until: impl Fn(usize) -> usize,
+    wanted: impl FnOnce(usize) -> usize,
     train: &Dataset,
     rng: &mut impl Rng,
 ) -> (Vec<usize>, Vec<usize>) {
@@ -100,6 +102,11 @@ pub(super) fn split(
     }
     let (mut kept, mut out) = (Vec::new(), Vec::new());
     let units = line.len();
+    let wanted = wanted(units);
+    if units > 0 {
+        line.rotate_left(rng.random_range(0..units));
+    }
+    let until = |place: usize| (place as u128 * wanted as u128 + units as u128 / 2) / units.max(1) as u128;
     for (place, unit) in line.into_iter().enumerate() {
         let last = kept.is_empty() && place + 1 == units;
         if until(place + 1) > until(place) && !last { out.push(unit) } else { kept.push(unit) }

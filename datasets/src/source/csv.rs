@@ -403,7 +403,13 @@ pub(super) fn read<const M: usize>(
     let others = beside.iter().zip(&tables).filter_map(|((_, path), table)| Some((Path::new(*path), table.as_ref()?)));
     let files = std::iter::once((path, &train)).chain(others);
     let dropped = files.flat_map(|(path, table)| notes_of_dropped(path, table));
-    let notes = dropped.chain(notes_of_codes(path, &train, options.target)).collect();
+    let spellings = {
+        let texts = columns.texts.iter().map(|(at, texts)| (called(&train, *at), &texts[..]));
+        let target = (options.task == Task::Classification).then(|| (options.target.to_owned(), &names[..]));
+        let clients = (!options.client.is_empty()).then(|| (options.client.to_owned(), &client_names[..]));
+        note_of_spellings(path, target.into_iter().chain(clients).chain(texts))
+    };
+    let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
@@ -450,12 +456,40 @@ fn different_files((key, path): (&str, &Path), beside: &[(&str, &str)]) -> Resul
 
 /// The keys for a second file, in which the columns of texts are those of the first.
 fn as_found(first: &CsvTable, reading: &Reading) -> Reading {
-    let found = |(at, _): (usize, &CellKind)| match &first.names {
-        Some(names) => names[at].clone(),
-        None => first.places[at].to_string(),
-    };
     let texts = first.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category);
-    Reading { categorical: Categorical::Columns(texts.map(found).collect()), ..reading.clone() }
+    let texts = texts.map(|(at, _)| called(first, at));
+    Reading { categorical: Categorical::Columns(texts.collect()), ..reading.clone() }
+}
+
+/// A feature's column by its name, or by its place in the file.
+fn called(table: &CsvTable, feature: usize) -> String {
+    match &table.names {
+        Some(names) => names[feature].clone(),
+        None => table.places[feature].to_string(),
+    }
+}
+
+/// Texts of a column that differ in upper and lower case alone; probably they are meant to be one.
+fn note_of_spellings<'a>(path: &Path, columns: impl Iterator<Item = (String, &'a [String])>) -> Option<String> {
+    const NAMED: usize = 3;
+    let of_column = |(name, texts): (String, &[String])| {
+        let mut seen = HashMap::new();
+        let (first, second) = texts.iter().find_map(|text| Some((seen.insert(text.to_lowercase(), text)?, text)))?;
+        let [first, second] = [first, second].map(|cell| table::text(cell.as_bytes()));
+        Some(format!("`{name}` (`{first}` and `{second}`)"))
+    };
+    let mut found: Vec<String> = columns.filter_map(of_column).collect();
+    if found.len() > NAMED {
+        found[NAMED] = format!("{} more columns", found.len() - NAMED);
+        found.truncate(NAMED + 1);
+    }
+    found.first()?;
+    Some(format!(
+        "texts of {} that differ in upper and lower case alone, and are different texts in training: {}; if they mean the \
+         same, write them alike",
+        path.display(),
+        found.join(", ")
+    ))
 }
 
 /// What `missing_target` and `missing` have left out of a file.
@@ -472,21 +506,18 @@ fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = Strin
 }
 
 /// What may stand for missing values in a file, where nobody has said so.
-fn notes_of_codes(path: &Path, table: &CsvTable, target: &str) -> impl Iterator<Item = String> {
-    let called = |at: usize| match &table.names {
-        Some(names) => names[at].clone(),
-        None => table.places[at].to_string(),
-    };
+fn notes_of_codes(path: &Path, table: &CsvTable, options: &CsvOptions<'_>) -> impl Iterator<Item = String> {
     let numbers = table.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Number);
     let features = numbers.filter_map(|(at, _)| {
         let cells = table.features.column(at);
-        Some((called(at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
+        Some((called(table, at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
     });
-    let targets = Codes::of(table.values.iter().copied()).map(|codes| (target.to_owned(), codes));
+    let targets = Codes::of(table.values.iter().copied()).map(|codes| (options.target.to_owned(), codes));
     let mut all: Vec<(String, Codes)> = features.collect();
     let of_features = all.len();
     all.extend(targets);
-    let declared = Codes::declared(&all, table.names.is_some());
+    let cells: Vec<(String, Vec<String>)> = all.iter().map(|(name, codes)| (name.clone(), codes.cells())).collect();
+    let declared = options.reading.missing_values.with(&cells, table.names.is_some());
     let note = |columns: &[(String, Codes)], key: &str| {
         let remedy = format!("declare them (data.missing_values = {declared}) and set {key}");
         codes::note(columns, &path.display().to_string(), &remedy)

@@ -272,6 +272,9 @@ fn a_quote_that_is_not_closed_is_refused_with_the_line_where_it_opens() {
         let Targets::Classes { names, .. } = data.train.targets else { panic!() };
         names
     };
+    // A cell that goes on after its closing quote: the quote of a line above was closed by that of another cell.
+    let message = complaint("a,b\n1,\"2\n3,4\n\"5, 6\",7\n", |_, _| ());
+    assert!(message.contains("t.csv: line 2, column 2"), "{message}");
     // A quote that closes, and quotes within a cell.
     assert_eq!(note("\"3\ndrops\""), ["3\ndrops", "u"]);
     assert_eq!(note("\"\"\"3\"\" drops\""), ["\"3\" drops", "u"]);
@@ -281,6 +284,10 @@ fn a_quote_that_is_not_closed_is_refused_with_the_line_where_it_opens() {
 #[test]
 fn columns_that_do_not_fit_are_refused() {
     assert!(complaint("a,b\n1,0\n", set!(target = "c".into())).contains("no column `c`: the header has `a`, `b`"));
+    let near = complaint("Age,dose,y\n1,2,0\n", set!(target = "age".into()));
+    assert!(near.ends_with("no column `age`: the header has `Age`, `dose`, `y`; did you mean `Age`?"), "{near}");
+    let separator = complaint("age;dose;y\n1;2;0\n", set!(target = "y".into()));
+    assert!(separator.ends_with("are its cells separated by `;`? (data.delimiter, or --delimiter)"), "{separator}");
     assert!(complaint("1,0\n2,1\n", set!(target = "5".into())).contains("no column `5`"));
     assert!(complaint("a,a,y\n1,2,0\n", set!(target = "a".into())).contains("2 columns are called `a`"));
     assert!(complaint("1\n2\n", |_, _| ()).contains("no column is left for the features"));

@@ -241,7 +241,9 @@ fn new_rows_that_do_not_fit_are_refused_by_line_and_column() {
         new_rows(&card(missing), &format!("{good}{row}\n"), &german(missing), b';').unwrap_err().to_string()
     };
     let words = message(Missing::Mean, "q;old;1;west;9;yes;1.1.2024");
-    assert!(words.ends_with("new.csv: line 2, column 2 (age): `old` is not a finite number"), "{words}");
+    let expected = "new.csv: line 2, column 2 (age): `old` is not a finite number; --missing-values declares cells that \
+                    stand for missing values";
+    assert!(words.ends_with(expected), "{words}");
     let words = message(Missing::Mean, "q;1.5;1;west;9;yes;1.1.2024");
     assert!(words.ends_with("`1.5` is not a finite number; the run has another data.decimal"), "{words}");
     let words = message(Missing::Mean, "q;1;1;west;9;yes;2024-01-01");

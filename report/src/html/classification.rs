@@ -167,7 +167,7 @@ fn brier(body: &mut Body, analysis: &ClassAnalysis) {
             row("Uncertainty", d.uncertainty, "variance of the outcomes"),
             row("\u{2212} Resolution", d.resolution, "variance of the accuracy over bins"),
             row("+ Reliability", d.reliability, "calibration error"),
-            row("+ Within bins", d.within, "variation inside the bins"),
+            row("+ Within bins", d.within, "variance less twice the covariance inside the bins"),
             row("= Brier, top label", d.brier, "mean (confidence \u{2212} correct)\u{b2}"),
         ],
     );

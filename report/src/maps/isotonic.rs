@@ -87,17 +87,18 @@ impl IsotonicMap {
     /// \[0, 1\], or its values fall or leave (0, 1).
     pub fn of(corners: Vec<Vec<(f64, f64)>>, classes: usize) -> Result<Self, MetricError> {
         check_length("functions of the isotonic regression", corners.len(), isotonic_functions(classes))?;
-        for (class, corners) in corners.iter().enumerate() {
+        for (function, corners) in corners.iter().enumerate() {
             let inside = |(x, y): &(f64, f64)| (0.0..=1.0).contains(x) && *y > 0.0 && *y < 1.0;
             let ascends = corners.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
             if corners.is_empty() {
                 return Err(MetricError::NoRows);
             }
-            if let Some(row) = corners.iter().position(|corner| !inside(corner)) {
-                return Err(MetricError::Probability { row, class, value: corners[row].1 });
+            if let Some((corner, &(x, y))) = corners.iter().enumerate().find(|(_, corner)| !inside(corner)) {
+                let (value, range) = if (0.0..=1.0).contains(&x) { (y, "(0, 1)") } else { (x, "[0, 1]") };
+                return Err(MetricError::Corner { corner, class: class_of(function, classes), value, range });
             }
             if !ascends {
-                return Err(MetricError::Falling { function: class });
+                return Err(MetricError::Falling { function });
             }
         }
         Ok(Self { corners, classes })

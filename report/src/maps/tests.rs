@@ -99,8 +99,12 @@ fn maps_that_cannot_be_are_refused() {
     let message = |corners: &[(f64, f64)]| IsotonicMap::of(vec![corners.to_vec()], 2).unwrap_err().to_string();
     assert!(message(&[(0.1, 0.3), (0.2, 0.2)]).contains("function 0 of the isotonic regression falls"));
     assert!(message(&[(0.2, 0.2), (0.1, 0.3)]).contains("not in order"));
-    assert!(message(&[(0.1, 0.0)]).contains("is 0;") && message(&[(0.1, f64::NAN)]).contains("NaN"));
-    assert!(message(&[(-0.1, 0.5)]).contains("probabilities lie in [0, 1]"));
+    let zero = "corner 1 of the isotonic regression of class 1 has the probability 0; it must lie in (0, 1)";
+    assert_eq!(message(&[(0.1, 0.2), (0.2, 0.0)]), zero);
+    assert!(
+        message(&[(0.1, f64::NAN)]).contains("NaN")
+            && message(&[(-0.1, 0.5)]).contains("probability -0.1; it must lie in [0, 1]")
+    );
     assert_eq!(message(&[]), "there are no rows to score");
     assert!(IsotonicMap::of(vec![vec![(0.1, 0.5)]], 3).unwrap_err().to_string().contains("1 values, expected 3"));
     assert!(VectorMap::of(&[1.0, 1.0, 0.0], 2).is_err() && VectorMap::of(&[1.0, 1.0, 0.0, f64::NAN], 2).is_err());

@@ -92,10 +92,9 @@ impl ScoreIntervals {
     /// The 95 % intervals of scores whose rows are not known one by one: Wilson's of shares of rows, and that of the signed
     /// gap.
     pub(crate) fn of_evaluation(of: &Evaluation, gap: Option<Interval>) -> Self {
-        const SHARES: [&str; 4] = ["accuracy", "coverage_50", "coverage_90", "coverage_95"];
         let share = |(metric, value): (&'static Metric, Option<f64>)| {
             let range = value.filter(|_| of.rows > 0).map(|share| share_interval(share, of.rows));
-            SHARES.contains(&metric.key).then_some((metric.key, range))
+            metric.share_of_rows.then_some((metric.key, range))
         };
         let intervals = of.values().filter_map(share).chain([("signed_gap", gap)]).collect();
         Self { level: 0.95, resamples: 0, intervals }

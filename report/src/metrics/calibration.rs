@@ -383,7 +383,8 @@ pub struct BrierDecomposition {
     pub resolution: f64,
     /// `sum_j (n_j/n) (conf_j - acc_j)^2`: the calibration error.
     pub reliability: f64,
-    /// `sum_j (n_j/n) [var_j(conf) - 2 cov_j(conf, correct)]`: the variation inside the bins.
+    /// `sum_j (n_j/n) [var_j(conf) - 2 cov_j(conf, correct)]`: the variance of the confidence inside the bins less twice its
+    /// covariance with being right; below 0 where it tells right from wrong inside them.
     pub within: f64,
 }
 

@@ -5,6 +5,7 @@ use super::calibration::{BinRule, BrierDecomposition, Calibration, Histogram, MA
 use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
 use super::client_scores::Reader;
 use super::error::{MetricError, check_length, finite};
+use super::normal::two_sided_quantile;
 use super::predictions::{ParticleLogProbs, argmax, check_labels};
 use super::uncertainty::RowScratch;
 
@@ -240,7 +241,7 @@ impl ClassSums {
         let calibration = self.calibration();
         let gap = calibration.signed_gap()?;
         let n = rows as f64;
-        let half = 1.96 * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
+        let half = two_sided_quantile(0.95) * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
         calibration.interval_of_gap(Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? }))
     }
 }

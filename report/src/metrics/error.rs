@@ -145,6 +145,20 @@ pub enum MetricError {
         /// The value found.
         value: f64,
     },
+    /// A corner of an isotonic regression whose probabilities are not in range.
+    #[error(
+        "corner {corner} of the isotonic regression of class {class} has the probability {value}; it must lie in {range}"
+    )]
+    Corner {
+        /// The corner, from 0.
+        corner: usize,
+        /// The class whose probability is mapped.
+        class: usize,
+        /// The value found.
+        value: f64,
+        /// Where it must lie.
+        range: &'static str,
+    },
     /// A function of an isotonic regression that falls, or whose corners are not in order.
     #[error("function {function} of the isotonic regression falls, or its corners are not in order")]
     Falling {

@@ -25,6 +25,8 @@ pub struct Metric {
     pub small_print: &'static str,
     /// Which values are the better ones; `None` where neither small nor large ones are.
     pub better: Option<Direction>,
+    /// Whether it is the share of rows that have some property, so that Wilson's interval is its interval.
+    pub share_of_rows: bool,
     /// The metric of class probabilities.
     pub classes: Option<ClassMetric>,
     /// The metric of real targets.
@@ -145,6 +147,7 @@ impl Metric {
         note: "",
         small_print: "",
         better: None,
+        share_of_rows: false,
         classes: None,
         targets: None,
         sums: None,

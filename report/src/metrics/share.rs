@@ -1,11 +1,12 @@
 //! The interval of a share of rows.
 
 use super::bootstrap::Interval;
+use super::normal::two_sided_quantile;
 
 /// 95 % interval of a share among `rows` rows, at least 1 (Wilson 1927). Unlike a bootstrap it has a width where all rows
 /// are alike.
 pub fn share_interval(share: f64, rows: usize) -> Interval {
-    let (n, z2) = (rows as f64, 1.96_f64.powi(2));
+    let (n, z2) = (rows as f64, two_sided_quantile(0.95).powi(2));
     let center = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = (share * (1.0 - share) * z2 / n + (z2 / (2.0 * n)).powi(2)).sqrt() / (1.0 + z2 / n);
     Interval { lo: (center - half).max(0.0), hi: (center + half).min(1.0) }
@@ -17,11 +18,12 @@ mod tests {
 
     #[test]
     fn it_is_that_of_other_programs() {
-        // SciPy: binomtest(count, rows).proportion_ci(0.95, "wilson"), whose 1.96 has more digits.
-        for (count, rows, lo, hi) in [(3, 3, 0.438_503, 1.0), (0, 10, 0.0, 0.277_533), (81, 263, 0.255_291, 0.366_229)]
+        // SciPy: binomtest(count, rows).proportion_ci(0.95, "wilson").
+        for (count, rows, lo, hi) in
+            [(3, 3, 0.438_502_968, 1.0), (0, 10, 0.0, 0.277_532_800), (81, 263, 0.255_288_520, 0.366_209_577)]
         {
             let got = share_interval(f64::from(count) / f64::from(rows), rows as usize);
-            assert!((got.lo - lo).abs() < 2e-5 && (got.hi - hi).abs() < 2e-5, "{got:?}");
+            assert!((got.lo - lo).abs() < 1e-8 && (got.hi - hi).abs() < 1e-8, "{got:?}");
         }
     }
 }

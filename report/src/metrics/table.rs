@@ -60,6 +60,7 @@ metrics!(
         unit: Unit::Share,
         note: "of the ensemble",
         better: Some(HigherIsBetter),
+        share_of_rows: true,
         classes: Some(
             ClassMetric::new(
                 |scored| scored.mean(right),
@@ -381,6 +382,7 @@ metrics!(
     },
     /// Share of targets in the central 50 % interval.
     coverage_50 = Metric {
+        share_of_rows: true,
         name: "Coverage of 50 % intervals",
         heading: "50 %",
         unit: Unit::Share,
@@ -391,6 +393,7 @@ metrics!(
     },
     /// Share of targets in the central 90 % interval.
     coverage_90 = Metric {
+        share_of_rows: true,
         name: "Coverage of 90 % intervals",
         heading: "90 %",
         unit: Unit::Share,
@@ -402,6 +405,7 @@ metrics!(
     },
     /// Share of targets in the central 95 % interval.
     coverage_95 = Metric {
+        share_of_rows: true,
         name: "Coverage of 95 % intervals",
         heading: "95 %",
         unit: Unit::Share,

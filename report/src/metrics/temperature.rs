@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::classification::{PROBABILITY_FLOOR, floored_nll};
 use super::error::{MetricError, check_finite, check_length};
+use super::golden_section::golden_section;
 use super::predictions::{ClassPredictions, check_labels};
 
 /// The search covers `ln T` in `[-3, 3]`.
@@ -51,7 +52,7 @@ pub fn fit_temperature(logits: &[f64], labels: &[usize], classes: usize) -> Resu
         rows.map(|(row, &label)| nll(row, label, inverse)).sum::<f64>() / labels.len() as f64
     };
     let exact = |log_t| mean(cross_entropy, log_t);
-    let found = golden_section(&exact, -TEMPERATURE_LIMIT, TEMPERATURE_LIMIT);
+    let found = golden_section(exact, [-TEMPERATURE_LIMIT, TEMPERATURE_LIMIT], RESOLUTION, 0.0);
     let log_t = if exact(found) < exact(0.0) { found } else { 0.0 };
     Ok(TemperatureFit {
         temperature: log_t.exp(),
@@ -101,25 +102,6 @@ fn cross_entropy(row: &[f64], label: usize, inverse: f64) -> f64 {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = row.iter().map(|logit| ((logit - largest) * inverse).exp()).sum();
     sum.ln() - (row[label] - largest) * inverse
-}
-
-/// Minimiser of a unimodal function on `[lo, hi]`.
-fn golden_section(f: &impl Fn(f64) -> f64, mut lo: f64, mut hi: f64) -> f64 {
-    let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
-    let (mut a, mut b) = (hi - ratio * (hi - lo), lo + ratio * (hi - lo));
-    let (mut f_a, mut f_b) = (f(a), f(b));
-    while hi - lo > RESOLUTION {
-        if f_a <= f_b {
-            (hi, b, f_b) = (b, a, f_a);
-            a = hi - ratio * (hi - lo);
-            f_a = f(a);
-        } else {
-            (lo, a, f_a) = (a, b, f_b);
-            b = lo + ratio * (hi - lo);
-            f_b = f(b);
-        }
-    }
-    0.5 * (lo + hi)
 }
 
 #[cfg(test)]

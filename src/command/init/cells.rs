@@ -6,8 +6,9 @@ use super::choice::{Choice, key_of, shown};
 use super::config::{LISTED, listed};
 use super::document::one_line;
 use super::names::is_person;
+use super::suspects::Suspects;
 use super::uses::{Use, are_all_different, because};
-use crate::datasets::columns::{Codes, Decimal, Missing};
+use crate::datasets::columns::{Decimal, Missing, MissingValues};
 use crate::datasets::{Survey, SurveyColumn};
 
 /// A key of `[data]` with its value, and what was found.
@@ -110,21 +111,42 @@ fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
     each.into_iter().chain(several).collect::<Vec<_>>().join(" ")
 }
 
-/// Numbers that may stand for missing values. They are not declared, as they may be what they say.
+/// The cells that the user declared missing, and numbers that may stand for missing values.
 fn missing_values(survey: &Survey, choice: &Choice<'_>) -> Option<Line> {
-    let columns = choice.used(&Use::Number).into_iter().chain([choice.target]);
-    let coded: Vec<(String, Codes)> =
-        columns.filter_map(|column| Some((key_of(column, survey.columns.len()), column.codes.clone()?))).collect();
-    if coded.is_empty() {
+    let declared = &survey.missing_values;
+    let coded = Suspects::codes(survey, choice);
+    if declared.is_empty() && coded.is_none() {
         return None;
     }
-    let found = joined(coded.iter().map(|(name, codes)| codes.of_column(&one_line(name))), ", ");
-    let declared = Codes::declared(&coded, survey.header);
-    let found = format!(
-        "Far beyond all others of their column: {found}. If they stand for missing values, write {declared} here, and \
-         what becomes of them in `missing` and `missing_target`."
-    );
-    Some(("missing_values", Value::Array(Vec::new()), found))
+    let held = survey.columns.iter().filter(|column| column.declared > 0);
+    let held = joined(held.map(|column| format!("{} ({} of {})", shown(column), column.declared, column.cells)), ", ");
+    let about = match () {
+        () if declared.is_empty() => String::new(),
+        () if held.is_empty() => "No cell is one of those declared.".to_owned(),
+        () => format!("Declared are cells of {held}."),
+    };
+    let doubt = coded.map_or_else(String::new, |Suspects { found, value }| {
+        format!(
+            "Far beyond all others of their column: {found}. If they stand for missing values, write {value} here, and \
+             what becomes of them in `missing` and `missing_target`."
+        )
+    });
+    Some(("missing_values", value_of(declared), [about, doubt].join(" ").trim().to_owned()))
+}
+
+/// The value of the key as a user would write it.
+fn value_of(declared: &MissingValues) -> Value {
+    let cell = |text: &String| match text.parse::<i64>() {
+        Ok(number) if number.to_string() == *text => Value::Integer(number),
+        _ => Value::String(text.clone()),
+    };
+    let list = |cells: &Vec<String>| Value::Array(cells.iter().map(cell).collect());
+    match declared {
+        MissingValues::Everywhere(cells) => list(cells),
+        MissingValues::InColumns(columns) => {
+            Value::Table(columns.iter().map(|(name, cells)| (name.clone(), list(cells))).collect())
+        }
+    }
 }
 
 fn missing(choice: &Choice<'_>) -> Vec<Line> {

@@ -16,6 +16,9 @@ const MANY_ROWS: usize = 20;
 /// With fewer rows of the rarest class, or a smaller share of all, test rows are drawn from each class.
 const FEW_OF_A_CLASS: (usize, f64) = (50, 0.05);
 
+/// With more classes that are whole numbers a target may as well be a count.
+const MOST_NUMBERS_OF_CLASSES: usize = 10;
+
 /// The meaning of a table's columns.
 pub struct Choice<'a> {
     /// The column to predict.
@@ -29,6 +32,8 @@ pub struct Choice<'a> {
     pub other_targets: Vec<&'a SurveyColumn>,
     /// What the target is.
     pub task: Task,
+    /// Whose rows the table has.
+    whose: Whose,
     /// The column of the natural clients.
     pub client: Option<&'a SurveyColumn>,
     /// Other columns that could be that of the clients.
@@ -99,6 +104,7 @@ impl<'a> Choice<'a> {
             constant_outcomes,
             other_targets: other_targets(&uses),
             task: task_of(target),
+            whose,
             client,
             other_clients: candidates.into_iter().filter(|column| !taken(column)).collect(),
             uses,
@@ -156,6 +162,41 @@ impl<'a> Choice<'a> {
             format!("{column} is named like an outcome, but its only value is `{value}`; {target} is predicted instead")
         };
         self.constant_outcomes.iter().map(about).collect()
+    }
+
+    /// That whole numbers which are taken for classes may be a count.
+    pub fn about_count(&self) -> Option<String> {
+        let are_many = self.target.distinct().is_some_and(|classes| classes > MOST_NUMBERS_OF_CLASSES);
+        (self.task == Task::Classification && self.target.is_numeric() && are_many).then(|| {
+            format!(
+                "the whole numbers of {} are taken for classes; if it is a count or a score, set data.task = \"regression\"",
+                shown(self.target)
+            )
+        })
+    }
+
+    /// Why no run can begin with this target; `None` where one can.
+    pub fn untrainable(&self) -> Option<String> {
+        let target = shown(self.target);
+        match (self.task, self.target.distinct()) {
+            (Task::Classification, Some(1)) if self.whose == Whose::ManyClients => Some(format!(
+                "no run can begin: {target} has a single value, and a classification needs two; name another column with \
+                 --target"
+            )),
+            (Task::Regression, _) => self.target_s_text().map(|(line, cell)| {
+                format!(
+                    "no run can begin before the cells of {target} are numbers or missing; the first other one is `{cell}` in \
+                     line {line}"
+                )
+            }),
+            _ => None,
+        }
+    }
+
+    /// The first cell of a target of numbers that is neither a number nor missing, with its line.
+    pub fn target_s_text(&self) -> Option<(u64, String)> {
+        let (line, cell) = self.target.other.as_ref().filter(|_| !self.target.are_all(self.target.numbers))?;
+        Some((*line, one_line(cell)))
     }
 
     /// The choice in a sentence.

@@ -176,13 +176,12 @@ fn about_target(choice: &Choice<'_>) -> String {
             format!("{target} has {}.{count}", listed(values.iter()))
         }
         (Task::Classification, None) => format!("{target} has more than a thousand distinct texts."),
-        (Task::Regression, _) => match &choice.target.other {
-            Some((line, cell)) if !choice.target.are_all(choice.target.numbers) => format!(
-                "{target} holds numbers, but for some cells, the first of them `{}` in line {line}: no run begins before they \
-                 are numbers or empty.",
-                one_line(cell)
+        (Task::Regression, _) => match choice.target_s_text() {
+            Some((line, cell)) => format!(
+                "{target} holds numbers, but for some cells, the first of them `{cell}` in line {line}: no run begins before \
+                 they are numbers or missing."
             ),
-            _ => format!("{target} holds numbers."),
+            None => format!("{target} holds numbers."),
         },
     }
 }

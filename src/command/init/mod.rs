@@ -8,6 +8,7 @@ mod document;
 mod length;
 mod names;
 mod site;
+mod suspects;
 mod uses;
 
 use std::path::Path;
@@ -16,11 +17,12 @@ use fedstein_schema::Accepts;
 
 use super::output;
 use crate::cli::{CliError, Init, SiteInit, print_text};
-use crate::datasets::{SurveyColumn, survey};
+use crate::datasets::{Survey, SurveyColumn, survey};
 use crate::error::RunError;
 use crate::shell;
 use crate::site::MOST_INDEX;
 use choice::{Choice, Whose};
+use suspects::Suspects;
 
 /// Runs the command.
 ///
@@ -30,7 +32,8 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
     check_out(out, table, *force)?;
-    let found = survey(table, target.as_deref()).map_err(RunError::from)?;
+    let declared = typed.missing_values.read()?;
+    let found = survey(table, target.as_deref(), &declared).map_err(RunError::from)?;
     let choice =
         Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
     let to_screen = out == Path::new("-");
@@ -39,7 +42,7 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     output::write(out, &text, *force)?;
     match to_screen {
         true => Ok(()),
-        false => print_text(&said(out, &choice, &["train"])),
+        false => print_text(&said(out, (&found, &choice), &["train"])),
     }
 }
 
@@ -51,14 +54,15 @@ pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
     let SiteInit { table, index, target, out, force, .. } = typed;
     check_out(out, table, *force)?;
     check_site(&typed.name(), *index)?;
-    let found = survey(table, target.as_deref()).map_err(RunError::from)?;
+    let declared = typed.missing_values.read()?;
+    let found = survey(table, target.as_deref(), &declared).map_err(RunError::from)?;
     let choice = Choice::of(&found, target.as_deref(), Whose::OneSite).map_err(|problem| refused(table, &problem))?;
     let path = site::path_of(table, out).map_err(|error| refused(table, &error.to_string()))?;
     let text = site::of_site((in_utf8(&path)?, &typed.name(), *index), &found, &choice)?;
     output::write(out, &text, *force)?;
     match out == Path::new("-") {
         true => Ok(()),
-        false => print_text(&said(out, &choice, &["site", "check"])),
+        false => print_text(&said(out, (&found, &choice), &["site", "check"])),
     }
 }
 
@@ -93,7 +97,7 @@ fn in_utf8(path: &Path) -> Result<&str, CliError> {
 }
 
 /// What a command prints when it has written a file, with the command that comes next.
-fn said(out: &Path, choice: &Choice<'_>, next: &[&str]) -> String {
+fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[&str]) -> String {
     let out = out.display();
     let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
         true => format!("{} (thousands separators?)", choice::shown(column)),
@@ -104,7 +108,21 @@ fn said(out: &Path, choice: &Choice<'_>, next: &[&str]) -> String {
         true => String::new(),
         false => format!("left out: {}; the file says why\n", names.join(", ")),
     };
-    let constant: String = choice.about_constant_outcomes().iter().map(|about| format!("note: {about}\n")).collect();
-    let next = shell::line(&[&["fedstein"], next, &[&out.to_string()]].concat());
-    format!("{out}: {}\n{constant}{left_out}{next}\n", choice.summary())
+    let suspects = Suspects::all(survey, choice).map(|Suspects { found, value }| {
+        let again = shell::line(&["--missing-values", &value.to_string(), "--force"]);
+        format!("cells that may stand for missing values: {found}; if they do, repeat the command with {again}")
+    });
+    let notes = choice
+        .about_constant_outcomes()
+        .into_iter()
+        .chain(suspects)
+        .chain(choice.about_count())
+        .chain(choice.untrainable());
+    let notes: String = notes.map(|about| format!("note: {about}\n")).collect();
+    // A site's own file is checked in any case.
+    let next = match choice.untrainable().filter(|_| next == ["train"]) {
+        Some(_) => String::new(),
+        None => shell::line(&[&["fedstein"], next, &[&out.to_string()]].concat()) + "\n",
+    };
+    format!("{out}: {}\n{notes}{left_out}{next}", choice.summary())
 }

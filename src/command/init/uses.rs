@@ -97,7 +97,7 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     }
     let few = distinct.is_some_and(|count| count <= FEW);
     if !few && 2 * column.numbers > present {
-        let remedy = "texts that stand for missing values can be named in `missing_values`";
+        let remedy = "texts that stand for missing values can be declared with --missing-values";
         return Use::Nothing(format!("most of its cells are numbers, but not all ({remedy})"));
     }
     // A free text has spaces; more than a thousand texts are not kept.
@@ -115,6 +115,13 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
         }
         Some(_) => Use::Category,
     }
+}
+
+/// The only text of a column most of whose cells are numbers, unless it is a bound such as `<0.5`.
+pub fn lone_text(column: &SurveyColumn) -> Option<&str> {
+    let is_lone = column.numbers + column.alike == column.present() && 2 * column.numbers > column.present();
+    let text = column.other.as_ref().filter(|_| is_lone && column.alike > 0).map(|(_, text)| text.as_str());
+    text.filter(|text| !is_bound(text))
 }
 
 /// The reason with the first cell that is not a number.

@@ -81,7 +81,7 @@ impl Inquiry<'_> {
         }
         let total = rows.iter().sum();
         let reason = match keys.map.kind() {
-            None => return Ok((Some(self.temperature(holders, total)?), None)),
+            None => return self.temperature(holders, total),
             Some(kind) => match self.too_few(kind, holders, rows)? {
                 Some(reason) => format!("calibration.map = \"{}\": {reason}", kind.word()),
                 None => match self.of_kind(kind, holders, rows)? {
@@ -93,8 +93,9 @@ impl Inquiry<'_> {
                 },
             },
         };
-        let note = format!("{reason}; a temperature was fitted instead");
-        Ok((Some(self.temperature(holders, total)?), Some(note)))
+        let (fitted, limit) = self.temperature(holders, total)?;
+        let instead = format!("{reason}; a temperature was fitted instead");
+        Ok((fitted, Some([Some(instead), limit].into_iter().flatten().collect::<Vec<_>>().join(". "))))
     }
 
     /// Why the rows do not allow a map of this kind; `None` where they do.
@@ -165,7 +166,8 @@ impl Inquiry<'_> {
         IsotonicMap::fit(&counts, classes).map_err(|error| Stop::Failed(crate::error::RunError::Predictions(error)))
     }
 
-    fn temperature(&self, holders: &[ClientId], rows: usize) -> Result<Fitted, Stop> {
+    /// The temperature, and a note where the rows do not determine one.
+    fn temperature(&self, holders: &[ClientId], rows: usize) -> Result<(Option<Fitted>, Option<String>), Stop> {
         let mut search = TemperatureSearch::default();
         while let Some(temperatures) = search.question() {
             let slopes = self.sums(holders, &temperatures, SLOPES)?;
@@ -174,11 +176,17 @@ impl Inquiry<'_> {
         let temperature = search.temperature();
         let nll = self.sums(holders, &[1.0, temperature], NLLS)?;
         let [before, after] = [nll[0], nll[1]].map(|sum| sum / rows as f64);
-        let at = ProbabilityMap::Temperature;
-        Ok(match after < before {
-            true => Fitted { map: at(temperature), at_limit: search.at_limit(), nll: [before, after] },
-            false => Fitted { map: at(1.0), at_limit: false, nll: [before, before] },
-        })
+        // At its limit the search would make all probabilities 0 and 1, or all equal.
+        let at_limit = after < before && search.at_limit();
+        let note = at_limit.then(|| {
+            format!(
+                "calibration: the search of a temperature ended at its limit, {temperature:.2}, as where all of the {rows} \
+                 calibration rows are right; they do not determine one, and probabilities stay as they are"
+            )
+        });
+        let (temperature, after) = if after < before && !at_limit { (temperature, after) } else { (1.0, before) };
+        let map = ProbabilityMap::Temperature(temperature);
+        Ok((Some(Fitted { map, at_limit, nll: [before, after] }), note))
     }
 
     /// The sums over all clients at each temperature.

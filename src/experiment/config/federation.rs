@@ -113,3 +113,27 @@ pub(super) fn section() -> Section {
         KEYS,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities, Replies};
+
+    /// The algorithms of a federation that are so.
+    fn kinds(are: impl Fn(&Capabilities) -> bool) -> BTreeSet<&'static str> {
+        let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+        kinds.filter(|(_, can)| !can.centralised && are(can)).map(|(kind, _)| kind.name).collect()
+    }
+
+    #[test]
+    fn the_text_of_robust_names_the_algorithms_that_refuse_it() {
+        let robust = KEYS.iter().find(|key| key.name == "robust").unwrap();
+        let (_, refused) = robust.doc.split_once("the same quantity: ").unwrap();
+        let (list, all) = refused.split_once(". ").unwrap();
+        let named = |text: &'static str| text.split('`').skip(1).step_by(2).collect::<BTreeSet<_>>();
+        assert_eq!(named(list), kinds(|can| matches!(can.replies, Replies::Different(_))));
+        assert_eq!(named(all), kinds(|can| can.unclipped.is_some()));
+    }
+}
