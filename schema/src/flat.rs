@@ -21,7 +21,7 @@ mod tests {
         let text = "seed = 1\n[data]\nkind = \"csv\"\nmissing_values = { age = 9 }\n[stop]";
         let table: Table = text.parse().unwrap();
         let keys: Vec<String> = flat(&table).map(|(key, _)| key).collect();
-        assert_eq!(keys, ["data.kind", "data.missing_values", "seed"]);
+        assert_eq!(keys, ["seed", "data.kind", "data.missing_values"]);
         assert!(flat(&table).all(|(key, value)| value.is_table() == (key == "data.missing_values")));
     }
 }

@@ -104,7 +104,7 @@ impl<B: Backend> SiteClient<B> {
             Content::Describe {} => {
                 // Other rows would change what is asked of all sites next, and each of the others would refuse that.
                 if self.run.as_ref().is_none_or(|part| part.run != run) {
-                    Disk::check_rows(&self.site.state, run, &self.rows.sha256).map_err(in_words)?;
+                    Disk::check_rows(&self.site.state, run, &self.rows.fingerprint).map_err(in_words)?;
                 }
                 Content::Description(Box::new(describe(&self.site, &self.rows, run)))
             }
@@ -148,14 +148,14 @@ impl<B: Backend> SiteClient<B> {
         // A run that this process took part in before releases its lock first.
         self.run = None;
         let disk = self.disk(run)?;
-        if let Some((kept, _)) = disk.terms(&self.rows.sha256).map_err(in_words)?
+        if let Some((kept, _)) = disk.terms(&self.rows.fingerprint).map_err(in_words)?
             && kept != *terms
         {
             return Err("the terms of this run have changed since it began; start the run anew".into());
         }
         let visited = disk.visited().map_err(in_words)?;
         let part = self.part(run, disk, terms, initial).map_err(in_words)?;
-        part.disk.keep_terms(terms, initial, &self.rows.sha256).map_err(in_words)?;
+        part.disk.keep_terms(terms, initial, &self.rows.fingerprint).map_err(in_words)?;
         // A copy that is quicker to read than the files. Where it cannot be written, or another run at this site is writing it,
         // the files are read again.
         let _ = self.rows.keep(&self.site);
@@ -168,7 +168,7 @@ impl<B: Backend> SiteClient<B> {
         if self.run.as_ref().is_none_or(|part| part.run != run) {
             self.run = None;
             let disk = self.disk(run)?;
-            let Some((terms, initial)) = disk.terms(&self.rows.sha256).map_err(in_words)? else {
+            let Some((terms, initial)) = disk.terms(&self.rows.fingerprint).map_err(in_words)? else {
                 return Err(format!(
                     "this site has no part in run {run:016x}: it was not told its terms, or lost them"
                 ));

@@ -71,7 +71,7 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
         return Ok(());
     }
     let mut site = Finished::open(dir)?;
-    if site.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN) {
+    if site.shows_own_predictor() {
         return Ok(());
     }
     site.card.calibration = Some(kept.clone());
@@ -84,6 +84,23 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
     write_bytes(&dir.join(run_dir::MODEL), &to_json(&site.card)?)?;
     write_bytes(&dir.join(run_dir::SUMMARY), &to_json(&site.summary)?)?;
     run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
+}
+
+impl Finished {
+    /// Whether these are a site's results, and of the client's own predictor. The particles beside them are the published
+    /// ones.
+    fn shows_own_predictor(&self) -> bool {
+        self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN)
+    }
+
+    /// That new rows are predicted by another predictor than that of the results; `None` where they are not.
+    pub fn note_on_predictor(&self) -> Option<String> {
+        self.shows_own_predictor().then(|| {
+            "the report in this directory is of the client's own predictor; these predictions are of the published particles, \
+             and differ from it (docs/federation.md)"
+                .to_owned()
+        })
+    }
 }
 
 impl<B: Backend> SiteResults<'_, B> {

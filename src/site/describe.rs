@@ -33,6 +33,8 @@ pub struct SiteRows {
     pub notes: Vec<String>,
     /// The sha256 of the file `data.path`, in hexadecimal digits.
     pub sha256: String,
+    /// The sha256 of what all rows follow from: the contents of the files, and the keys by which they are read.
+    pub fingerprint: String,
     /// The key under which they are not [kept](Self::keep) yet.
     pub(super) unkept: Option<String>,
 }
@@ -93,7 +95,8 @@ impl SiteRows {
         notes.extend(with_file.filter_map(|(name, _, rows)| note_on_shared_groups(&train, (name, rows))));
         notes.extend(without_few_cells(&mut train, &columns, site.tell));
         let unkept = Some(key.text);
-        Ok(Self { train, validation, calibration, test, columns, notes, sha256: key.sha256, unkept })
+        let (sha256, fingerprint) = (key.sha256, key.fingerprint);
+        Ok(Self { train, validation, calibration, test, columns, notes, sha256, fingerprint, unkept })
     }
 }
 
@@ -454,6 +457,7 @@ pub(super) mod tests {
             train,
             notes: Vec::new(),
             sha256: sha256.into(),
+            fingerprint: sha256.into(),
             unkept: None,
         }
     }

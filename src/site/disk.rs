@@ -75,8 +75,11 @@ pub enum DiskError {
         /// The oldest round to which the server goes back.
         keep: usize,
     },
-    /// The training rows are not those with which the run began.
-    #[error("the file of training rows has changed since the run began; bring it back, or start the run anew")]
+    /// The rows are not those with which the run began.
+    #[error(
+        "the rows of this site have changed since the run began: one of the files, or how its own file says that they are read \
+         and held out; bring them back, or start the run anew"
+    )]
     Changed,
     /// A file cannot be read or written.
     #[error(transparent)]
@@ -95,8 +98,8 @@ fn have(rounds: &[usize]) -> String {
 /// The content of [`TERMS`].
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    /// The sha256 of the file of training rows.
-    sha256: String,
+    /// What the site's rows follow from: see [`SiteRows::fingerprint`](super::SiteRows::fingerprint).
+    rows: String,
     terms: Terms,
 }
 
@@ -135,13 +138,13 @@ impl Disk {
         }
     }
 
-    /// Checks that the file of training rows is the one with which a run began, where this site has a part in the run.
+    /// Checks that a site's rows, by their fingerprint, are those with which a run began, where this site has a part in the run.
     ///
     /// # Errors
-    /// It is another, or the run's directory cannot be read.
-    pub fn check_rows(state: &Path, run: u64, sha256: &str) -> Result<(), DiskError> {
+    /// They are others, or the run's directory cannot be read.
+    pub fn check_rows(state: &Path, run: u64, rows: &str) -> Result<(), DiskError> {
         match directory(state, run).join(TERMS).exists() {
-            true => Self::open(state, run)?.terms(sha256).map(drop),
+            true => Self::open(state, run)?.terms(rows).map(drop),
             false => Ok(()),
         }
     }
@@ -166,17 +169,17 @@ impl Disk {
         Ok(true)
     }
 
-    /// Keeps the terms of the run, the initial particles, and the print of the file of training rows.
+    /// Keeps the terms of the run, the initial particles, and the fingerprint of the site's rows.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn keep_terms(&self, terms: &Terms, initial: &Message, sha256: &str) -> Result<(), DiskError> {
+    pub fn keep_terms(&self, terms: &Terms, initial: &Message, rows: &str) -> Result<(), DiskError> {
         let write = |name: &str, bytes: &[u8]| {
             let written = write_atomic(&self.dir.join(name), bytes);
             written.map_err(|error| CheckpointError::Write(error.to_string()))
         };
         write(INITIAL, &codec::encode(&initial.to_state())?)?;
-        let kept = Kept { sha256: sha256.to_owned(), terms: terms.clone() };
+        let kept = Kept { rows: rows.to_owned(), terms: terms.clone() };
         let text = serde_json::to_vec_pretty(&kept).map_err(|error| CheckpointError::Content(error.to_string()))?;
         Ok(write(TERMS, &text)?)
     }
@@ -184,8 +187,8 @@ impl Disk {
     /// The terms and the initial particles; `None` where none are kept.
     ///
     /// # Errors
-    /// A file cannot be read, or the training rows are not those with which the run began.
-    pub fn terms(&self, sha256: &str) -> Result<Option<(Terms, Message)>, DiskError> {
+    /// A file cannot be read, or the rows are not those with which the run began.
+    pub fn terms(&self, rows: &str) -> Result<Option<(Terms, Message)>, DiskError> {
         let path = self.dir.join(TERMS);
         if !path.exists() {
             return Ok(None);
@@ -193,7 +196,7 @@ impl Disk {
         let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
         let wrong = |path: &Path, reason: String| CheckpointError::Content(format!("{}: {reason}", path.display()));
         let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(&path, error.to_string()))?;
-        if kept.sha256 != sha256 {
+        if kept.rows != rows {
             return Err(DiskError::Changed);
         }
         let path = self.dir.join(INITIAL);

@@ -1,12 +1,12 @@
 //! A site's rows as a table on its own disk, so that its file is parsed once and not by every process of the site.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::config::SiteConfig;
+use super::config::{SiteConfig, SiteData};
 use super::describe::SiteRows;
 use crate::array::{Array, Values};
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
@@ -64,6 +64,8 @@ impl SiteRows {
 pub(super) struct Key {
     /// The sha256 of the file `data.path`, in hexadecimal digits.
     pub sha256: String,
+    /// The sha256 of all of it but the names of the files.
+    pub fingerprint: String,
     /// All of it: the bytes of the files, and how they are read.
     pub text: String,
 }
@@ -83,11 +85,15 @@ pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
             let problem = "has the content of the file of the training rows: nothing would be held out; name another, or leave it empty";
             return Err(DataError::Config { key: key.into(), value: path.into(), problem: problem.into() });
         }
-        held_out += &format!(" {own}");
+        held_out += &format!(" {key} {own}");
     }
     let (index, few, version) = (site.index, site.tell.few(), env!("CARGO_PKG_VERSION"));
     let text = format!("{train}{held_out} {index} {data:?} {few} {version}");
-    Ok(Key { sha256: train, text })
+    let (path, none) = (PathBuf::new(), String::new);
+    let (test_path, validation_path, calibration_path) = (none(), none(), none());
+    let nameless = SiteData { path, test_path, validation_path, calibration_path, ..data.clone() };
+    let fingerprint = digest::of_bytes(format!("{train}{held_out} {index} {nameless:?} {few}").as_bytes());
+    Ok(Key { sha256: train, fingerprint, text })
 }
 
 /// The kept rows; `None` where there are none of this key, or where they cannot be read.
@@ -98,11 +104,12 @@ fn kept(dir: &Path, key: &Key) -> Option<SiteRows> {
         return None;
     }
     let [train, validation, calibration, test] = SETS.map(|set| dataset(&state, set, &about));
-    let sha256 = key.sha256.clone();
+    let (sha256, fingerprint) = (key.sha256.clone(), key.fingerprint.clone());
     let (columns, validation, calibration) = (about.columns, validation?, calibration?);
     // The notes were for those who saw the files being read.
     let notes = Vec::new();
-    Some(SiteRows { train: train?, validation, calibration, test: test?, columns, notes, sha256, unkept: None })
+    let (train, test, unkept) = (train?, test?, None);
+    Some(SiteRows { train, validation, calibration, test, columns, notes, sha256, fingerprint, unkept })
 }
 
 fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
@@ -223,6 +230,31 @@ mod tests {
             assert_same(&from_table(&site).unwrap(), &read);
             assert_same(&SiteRows::open(&site).unwrap(), &read);
         }
+    }
+
+    #[test]
+    fn the_fingerprint_follows_the_rows_and_not_the_names_of_the_files() {
+        let (dir, site) = place(TREES, Task::Classification, "tree");
+        let of = |site: &SiteConfig| key(site).unwrap().fingerprint;
+        let with = |change: &dyn Fn(&mut SiteConfig)| {
+            let mut changed = site.clone();
+            change(&mut changed);
+            of(&changed)
+        };
+        let before = of(&site);
+        let copy = dir.path().join("copy.csv");
+        fs::copy(&site.data.path, &copy).unwrap();
+        assert_eq!(with(&|site| site.data.path = copy.clone()), before);
+        assert_ne!(with(&|site| site.data.validation_fraction = 0.5), before);
+        let few = |rows: usize| with(&|site| (site.tell.statistics, site.tell.min_rows) = (true, rows));
+        assert_ne!(few(3), few(7));
+        let test = dir.path().join("test.csv");
+        fs::write(&test, TREES.to_owned() + "6,oak,1\n").unwrap();
+        let of_tests = || with(&|site| site.data.test_path = test.display().to_string());
+        let first = of_tests();
+        assert_ne!(first, before);
+        fs::write(&test, TREES.to_owned() + "6,alder,1\n").unwrap();
+        assert_ne!(of_tests(), first);
     }
 
     #[test]

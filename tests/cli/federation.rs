@@ -325,6 +325,21 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
 }
 
 #[test]
+fn predictions_at_a_site_that_are_not_of_its_own_predictor_say_so() {
+    let place = place();
+    let personal = "--set algorithm.kind=fedwba --set evaluation.personal=true --set schedule.clients=3";
+    place.works(&line(&format!("{personal} --out runs/a")));
+    let results = format!("1/state/{}/results", runs_at(&place, "1")[0]);
+    assert!(place.text(&format!("{results}/report/MODEL_CARD.md")).contains("the client's own"));
+    let words = "these predictions are of the published particles";
+    for command in ["predict", "evaluate"] {
+        let printed = place.works(&format!("{command} {results} --input 1/test.csv")).stderr;
+        assert!(printed.contains(words), "{command}: {printed}");
+    }
+    assert!(!place.works("predict runs/a --input 1/test.csv").stderr.contains(words));
+}
+
+#[test]
 fn texts_that_no_training_row_has_are_noted_where_the_rows_are() {
     let place = place();
     let with_texts = |rows: &str, text: &str| {

@@ -118,3 +118,16 @@ fn what_the_file_cannot_have_is_refused_and_nothing_is_replaced() {
     let printed = place.works("site init pets.csv --index 0 --target kind --out -").stdout;
     assert_eq!(printed, place.text("site.toml"));
 }
+
+#[test]
+fn texts_in_a_column_named_for_persons_are_told_to_nobody() {
+    let place = Place::new();
+    let row = |i: usize| format!("P{},Ms {},{},{}\n", i % 5, i % 4, i * 7 % 13, ["ill", "well"][i % 2]);
+    place.write("cases.csv", format!("patient,surname,age,outcome\n{}", (0..12).map(row).collect::<String>()));
+    place.works("site init cases.csv --index 0");
+    let data = file(&place, "site.toml")["data"].as_table().unwrap().clone();
+    assert_eq!(data["id"].as_array().unwrap().len(), 2, "{data}");
+    assert!(!data.contains_key("categorical"), "{data}");
+    let told = place.works("site check site.toml").stdout;
+    assert!(!told.contains("P1") && !told.contains("Ms 1"), "{told}");
+}

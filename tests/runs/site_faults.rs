@@ -127,7 +127,7 @@ fn a_site_that_lost_its_state_says_so_unless_it_had_none() {
     assert!(matches!(open(after.answer(&stateless)).unwrap().content, Content::Reply(_)));
     // Without the terms it does not know the run, and with other rows it is not the same site.
     fs::write(&after.site.data.path, fs::read_to_string(&after.site.data.path).unwrap() + "1,1,1,1,no\n").unwrap();
-    assert!(after.refusal(&parcel).contains("has changed since the run began"));
+    assert!(after.refusal(&parcel).contains("the rows of this site have changed since the run began"));
     fs::remove_dir_all(&run).unwrap();
     assert!(after.refusal(&parcel).contains("has no part in run"));
     drop(after.dir);

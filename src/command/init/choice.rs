@@ -92,6 +92,7 @@ impl<'a> Choice<'a> {
             true => {
                 Use::Nothing("its only value names the place, by the column's name, and a site is one place".into())
             }
+            false if whose == Whose::OneSite && names::is_of_persons(column) && !column.is_numeric() => Use::Id,
             false => Use::of(column, survey),
         };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();

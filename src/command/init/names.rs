@@ -71,6 +71,24 @@ const PLACES: &[&str] = &[
 /// Names that columns of persons have, as [`PLACES`].
 const PERSONS: &[&str] = &["patient", "subject", "participant", "user", "person", "mrn", "pid"];
 
+/// Names that columns of persons' names and addresses have, in lower case.
+const OF_PERSONS: &[&str] = &[
+    "name",
+    "full_name",
+    "first_name",
+    "last_name",
+    "surname",
+    "forename",
+    "email",
+    "e_mail",
+    "phone",
+    "telephone",
+    "address",
+    "street",
+    "ssn",
+    "insurance_number",
+];
+
 /// Names that columns of ids have, in lower case; so have those that end in `_id` or `Id` or begin with `unnamed:`, and
 /// those of clients.
 const IDS: &[&str] = &[
@@ -110,6 +128,11 @@ pub fn is_client(column: &SurveyColumn) -> bool {
 /// Whether columns of persons have such a name.
 pub fn is_person(column: &SurveyColumn) -> bool {
     has_stem(column, PERSONS)
+}
+
+/// Whether texts under such a name are probably of persons each, which a site tells nobody.
+pub fn is_of_persons(column: &SurveyColumn) -> bool {
+    is_person(column) || plain(column).is_some_and(|name| OF_PERSONS.contains(&name.as_str()))
 }
 
 /// Whether columns of ids have such a name.
