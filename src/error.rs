@@ -124,6 +124,16 @@ pub enum RunError {
         /// The round, and what the panic said.
         reason: String,
     },
+    /// Sites have not answered before the first round, in which all must.
+    #[error(
+        "no answer of {sites} within {seconds} s; a site has federation.deadline to answer, and before round 1 at least 60 s"
+    )]
+    Silent {
+        /// The sites.
+        sites: String,
+        /// The time that they had, in seconds.
+        seconds: f64,
+    },
     /// Messages to the sites are not delivered any more.
     #[error("the connection to the sites has ended: {0}")]
     Disconnected(String),
@@ -189,7 +199,8 @@ impl RunError {
             self,
             Self::Data(_) | Self::Output(_) | Self::Checkpoint(CheckpointError::Io { .. } | CheckpointError::Write(_))
         );
-        let is_of_machine = matches!(self, Self::Backend(_) | Self::Disconnected(_) | Self::Interrupted { .. });
+        let is_of_machine =
+            matches!(self, Self::Backend(_) | Self::Silent { .. } | Self::Disconnected(_) | Self::Interrupted { .. });
         is_of_files || is_of_machine || self.is_of_device()
     }
 
@@ -213,6 +224,7 @@ impl RunError {
             | Self::NoClient(_)
             | Self::NotSelected(_)
             | Self::Stopped { .. }
+            | Self::Silent { .. }
             | Self::Disconnected(_)
             | Self::Checkpoint(_)
             | Self::Output(_) => 1,

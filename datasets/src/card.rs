@@ -39,6 +39,10 @@ pub struct ModelCard {
     /// What the run learned from calibration rows; absent where it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Recalibration>,
+    /// What is added to the log-probabilities of the classes, `[C]`, before they are normalised: in a site's results, the
+    /// logarithm of how much more frequent each class is there. Absent for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior_correction: Option<Vec<f64>>,
 }
 
 /// The largest number of features, classes and the like in a `model.json`: tensors index them with 32 bits.
@@ -65,6 +69,7 @@ impl ModelCard {
             own_model: false,
             own_data: false,
             calibration: None,
+            prior_correction: None,
         }
     }
 
@@ -127,6 +132,12 @@ impl ModelCard {
             || target.is_some_and(|target| !(target.mean.is_finite() && target.sd.is_finite() && target.sd > 0.0))
         {
             return wrong("normalisation", "divides by a number that is 0 or not finite".into());
+        }
+        let classes = self.classes.as_ref().map_or(0, Vec::len);
+        if let Some(log_ratios) = &self.prior_correction
+            && (log_ratios.len() != classes || !log_ratios.iter().all(|ratio| ratio.is_finite()))
+        {
+            return wrong("prior_correction", format!("must be {classes} finite numbers, one of each class"));
         }
         self.calibration.as_ref().map_or(Ok(()), Recalibration::check)
     }

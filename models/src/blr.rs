@@ -1,6 +1,6 @@
 //! Bayesian logistic regression: θ = [w, log ξ], p(y = 1 | x) = σ(w·x), w | ξ ~ N(0, I/ξ), ξ ~ Gamma(a, b).
 //!
-//! Source: Kassab & Simeone section 6.1, Liu & Wang 2016; ALGORITHMS 3.1 and 3.7.
+//! Source: Kassab & Simeone section 6.1, Liu & Wang 2016.
 
 use std::f64::consts::PI;
 use std::sync::Arc;

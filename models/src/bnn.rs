@@ -1,8 +1,7 @@
 //! Bayesian neural networks of dense layers, for classes or for real targets:
 //! f(x; θ) = W_L φ(… φ(W_1 x + b_1) …) + b_L.
 //!
-//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6, ALGORITHMS
-//! 3.2-3.3.
+//! Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: Kassab & Simeone section 6.
 
 use std::sync::Arc;
 

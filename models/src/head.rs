@@ -1,7 +1,7 @@
 //! The output head of a network: the meaning of the last layer's outputs, and the likelihood.
 //!
 //! Classification: log p(y | x, θ) = log softmax(f(x; θ))_y. Regression: y ~ N(f(x; θ), 1/γ), log γ a coordinate of
-//! the particle with γ ~ Gamma(a0, b0). Source: Kassab & Simeone section 6, ALGORITHMS 3.2-3.3.
+//! the particle with γ ~ Gamma(a0, b0). Source: Kassab & Simeone section 6.
 //!
 //! The functions are those of which [`ParticleModel`](crate::ParticleModel) has the names, of the outputs of the last layer;
 //! `log_gamma` is `None` for a classification, and the parameter log γ, `[N, 1, 1]`, for a regression.
@@ -91,7 +91,7 @@ impl Head {
 pub enum WeightPrecision {
     /// A constant (e in the DSVGD paper).
     Fixed(f64),
-    /// log λ_w is a coordinate of the particle, λ_w ~ Gamma(shape, rate): Liu & Wang 2016, ALGORITHMS 1.3.
+    /// log λ_w is a coordinate of the particle, λ_w ~ Gamma(shape, rate): Liu & Wang 2016.
     Learned {
         /// Shape a0 (1 in that paper).
         shape: f64,

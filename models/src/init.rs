@@ -1,6 +1,6 @@
 //! Initial weights: from a layout to one flat particle. Biases and log γ start at 0.
 //!
-//! Source: Kassab & Simeone (their code) and the FedWBA paper, ALGORITHMS 3.2-3.4.
+//! Source: Kassab & Simeone (their code) and the FedWBA paper.
 
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};

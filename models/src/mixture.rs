@@ -1,7 +1,7 @@
 //! The toy densities of the DSVGD paper: a client's likelihood of θ itself is a mixture of Gaussians.
 //!
 //! A row of "data" holds the mixture: `[weight, mean (d), covariance (d·d, row-major)]` for each of its components.
-//! Source: Kassab & Simeone section 6 (Fig. 2, 3, 9, 10); ALGORITHMS 7.1. The second argument of N(·,·) is a variance.
+//! Source: Kassab & Simeone section 6 (Fig. 2, 3, 9, 10). The second argument of N(·,·) is a variance.
 
 use std::f64::consts::PI;
 use std::sync::Arc;

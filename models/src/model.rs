@@ -161,7 +161,7 @@ pub trait Architecture: Debug + Send + Sync + 'static {
     }
 
     /// The index of the block that holds log γ, the log noise precision of a regression, if there is one: it starts at
-    /// −log MSE of the initial network (ALGORITHMS 3.2).
+    /// −log MSE of the initial network.
     fn log_noise_precision(&self, _layout: &Layout) -> Option<usize> {
         None
     }

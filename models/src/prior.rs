@@ -22,7 +22,7 @@ pub enum PriorTerm {
         precision: f64,
     },
     /// Coordinates of `weights` ~ N(0, 1/ξ) given ξ, and ξ ~ Gamma(shape, rate); the particle holds log ξ. Source:
-    /// Kassab & Simeone section 6, ALGORITHMS 3.1; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
+    /// Kassab & Simeone section 6; of networks Liu & Wang 2016. The Jacobian of log ξ is included.
     HierarchicalNormal {
         /// Indices of the blocks of weights w.
         weights: Vec<usize>,

@@ -4,7 +4,7 @@
 //! reports a layer that does not fit. Out: N networks evaluated at once. The first convolution sees the same images for
 //! all particles, later ones are grouped by particle, dense layers are those of [`Bnn`](crate::Bnn); a stack of dense
 //! layers is that network, bit for bit. On flex, in `f32`, a convolution with what follows it is one operation
-//! (`layer/lanes`). Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s. Source: ALGORITHMS 3.4-3.5.
+//! (`layer/lanes`). Weights and biases ~ N(0, 1/λ_w); the likelihood is the [`Head`]'s.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! In a round the N chains are assigned to the K workers by a fresh permutation; a worker's gradient counts 1/v_k
 //! times, v_k = 1/K the probability that a chain is there, so that it estimates that of all rows. Source: Ahn et al.
-//! 2014; Kassab & Simeone section 6; ALGORITHMS 4.6.
+//! 2014; Kassab & Simeone section 6.
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::Text as T;

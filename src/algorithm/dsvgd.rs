@@ -1,5 +1,4 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16);
-//! ALGORITHMS 4.2.
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16).
 //!
 //! Particles Θ represent the global posterior q ∝ p0·Π_k t_k, local particles Θ_k the factor t_k of client k. In its
 //! round the client

@@ -1,7 +1,7 @@
 //! Federated averaging: one parameter vector, no prior, no uncertainty of its own.
 //!
 //! Client: L steps on −(N_k/B) Σ_{i ∈ batch} log p(y_i | x_i, θ). Server: θ ← Σ_{k ∈ S} N_k θ_k / Σ_{k ∈ S} N_k.
-//! Source: McMahan et al. 2017 as in Kassab & Simeone section 6; ALGORITHMS 4.9.
+//! Source: McMahan et al. 2017 as in Kassab & Simeone section 6.
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::Text as T;

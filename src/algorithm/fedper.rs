@@ -1,7 +1,7 @@
 //! FedPer: federated averaging of a network's base, under a head that stays with each client.
 //!
 //! θ_k = (base, head_k); the head is the last layers. Client: L steps on L̄ in all layers, from the server's base and
-//! its own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019; ALGORITHMS 4.9.
+//! its own head. Server: base ← Σ_{k ∈ S} N_k base_k / Σ_{k ∈ S} N_k. Source: Arivazhagan et al. 2019.
 //! Only the bases are exchanged, d_b numbers each way.
 //!
 //! The server's particles are its base under the *initial* head, which is never trained: their predictions, and with

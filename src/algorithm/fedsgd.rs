@@ -1,8 +1,7 @@
 //! Federated gradient steps: one parameter vector, one step per round along the clients' gradients.
 //!
 //! Client: the gradient of (1/N_k) Σ_i log p(y_i | x_i, θ) over all its rows. Server: θ ← step(θ, Σ_{k ∈ S} N_k g_k /
-//! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6;
-//! ALGORITHMS 4.9.
+//! Σ_{k ∈ S} N_k), with the optimiser of the config. Source: McMahan et al. 2017 as in Kassab & Simeone section 6.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};

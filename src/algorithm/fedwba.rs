@@ -5,8 +5,7 @@
 //! S(θ) = ρ·∇ log p̄(θ) − (1/α)·(N_k/B)·∇L_batch(θ),   p̄(θ) = (1/N) Σ_i N(θ; θ̄_i, λ²I),
 //!
 //! with p̄ as its whole prior, and sends back Θ_k, with which it also predicts. The server takes the barycenter of the
-//! Θ_k from their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1; ALGORITHMS
-//! 4.12, 8.2.
+//! Θ_k from their mean by index: Θ̄ ← argmin Σ_k ω_k W₂²(·, Θ_k). Source: FedWBA eq. (2)-(6), Algorithm 1.
 //!
 //! Layers may be shared (`layers`): kernel, densities and transport use the Bayesian coordinates only; a shared one has
 //! no prior, moves along the particles' mean likelihood score and is averaged with the weights ω.
@@ -189,7 +188,7 @@ const OF_SHARED: &str = "shared_optimizer";
 
 /// The name of the part of the server's state that holds what a client sent last.
 fn contribution_name(client: ClientId) -> String {
-    format!("voice_{client}")
+    format!("contribution_{client}")
 }
 
 /// The contribution of one client to the barycenter.

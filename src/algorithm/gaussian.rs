@@ -1,5 +1,5 @@
 //! Gaussian posteriors in natural parameters: what PVI and GVI share. Source: Bui et al. 2018, Property 4; Kassab &
-//! Simeone Algorithm 2; ALGORITHMS 4.5.
+//! Simeone Algorithm 2.
 //!
 //! A client looks for the Gaussian q closest to its tilted density, argmin KL(q ‖ cavity · exp f), f = −L_k/α. In the
 //! mean parameters μ of the family this is stationary where η = η_cav + ∇_μ E_q f, and the natural gradient step is

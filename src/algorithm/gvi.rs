@@ -1,7 +1,7 @@
 //! GVI, Gaussian variational inference with all rows in one place: the baseline that PVI is measured against.
 //!
 //! argmin over Gaussians q of KL(q ‖ p0·exp(−Σ_k L_k/α)), by the steps of [`super::gaussian`] with the prior as cavity:
-//! η ← (1 − ρ)η + ρ(η_0 + g(η)). PVI has the same fixed points. Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
+//! η ← (1 − ρ)η + ρ(η_0 + g(η)). PVI has the same fixed points. Source: Bui et al. 2018, Property 4.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! A step of Langevin dynamics: θ ← θ + (ε_t/2)·∇ log p(θ) + √ε_t·z, z ~ N(0, I), ε_t = a0 (½ + t)^(−power).
 //!
-//! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55); ALGORITHMS 4.6.
+//! Source: Welling & Teh 2011; Kassab & Simeone Appendix B (a0 = 0.01, power 0.55).
 
 use fedstein_schema::Accepts::{Choice, Float};
 use fedstein_schema::Literal::{Float as F, Text as T};

@@ -2,7 +2,7 @@
 //!
 //! A set `[N, d]` is divided into two parts: the Bayesian coordinates, N rows of d_B, and the shared ones, one row of
 //! d_F = d − d_B. The inputs are a layout and the layers to share, counted from 1 at the input; the outputs are parts,
-//! whole sets and messages of 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7; ALGORITHMS 3.4.
+//! whole sets and messages of 4·(N·d_B + d_F) bytes in f32. Source: FedWBA Table 7.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::backend::{Flex, Precision};
 
-    /// Five convolutions and a head: 629,016 coordinates, 230,500 of them in the fifth (ALGORITHMS 3.4).
+    /// Five convolutions and a head: 629,016 coordinates, 230,500 of them in the fifth.
     fn cnn5() -> Arc<Layout> {
         let widths = [3usize, 32, 64, 128, 256, 100];
         let mut blocks: Vec<(String, Vec<usize>)> = Vec::new();

@@ -72,9 +72,9 @@ impl Lbfgs {
                 pairs.push_back(pair);
             }
             let change = (here.value - next.value).abs();
-            let settled = change <= self.tolerance * here.value.abs().max(next.value.abs()).max(1.0);
+            let has_converged = change <= self.tolerance * here.value.abs().max(next.value.abs()).max(1.0);
             here = next;
-            if settled {
+            if has_converged {
                 break;
             }
         }

@@ -4,7 +4,7 @@
 //!   ∇_ρ E log p ≈ mean_s (g_s ⊙ z_s) ⊙ sigmoid(ρ).
 //! - KL(q ‖ p) = Σ_i [log(σ_p/σ_q) + (σ_q² + (μ_q − μ_p)²)/(2σ_p²) − ½], with its gradients in closed form.
 //!
-//! Source: Blundell et al. 2015, section 3.2, as both papers use it; ALGORITHMS 4.10. Natural parameters
+//! Source: Blundell et al. 2015, section 3.2, as both papers use it. Natural parameters
 //! ([`super::gaussian`]) do not fit here, because averages and steps are taken in (μ, ρ).
 
 use std::sync::Arc;

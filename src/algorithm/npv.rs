@@ -10,7 +10,7 @@
 //! A round is a sweep: L-BFGS maximises the bound (1) in the means, without the term of the trace, (2) in the log σ_n²,
 //! with it. A sweep that changes ELBO2 by less than 1e-4 of its value is the last; further rounds change nothing.
 //! Predictions are made with the means alone, the first order of their expectation under q. Source: Gershman, Hoffman &
-//! Blei 2012; ALGORITHMS 4.8.
+//! Blei 2012.
 //!
 //! Changes to the paper: all means move at once and not one after the other, so that an evaluation is one particle set.
 //! A trace above 0 counts as 0, and no component gets wider than the prior: where f curves upwards, ELBO2 may have no
@@ -74,11 +74,11 @@ impl NpvConfig {
 const LOG_VARIANCES: &str = "log_variances";
 /// The names under which the client keeps the last ELBO2, and whether it has converged.
 const ELBO: &str = "elbo";
-const IS_SETTLED: &str = "settled";
+const HAS_CONVERGED: &str = "converged";
 /// The number of past steps that L-BFGS keeps.
 const MEMORY: usize = 10;
 /// The relative change of ELBO2 below which a sweep is the last.
-const SETTLED: f64 = 1e-4;
+const CONVERGED: f64 = 1e-4;
 /// The smallest σ_n².
 const NARROWEST: f64 = 1e-12;
 /// The initial σ_n², in units of Scott's λ² of the initial means. Components that are narrower than their distances
@@ -144,7 +144,7 @@ struct Client<B: Backend> {
     widest: f64,
     /// The value of ELBO2 after the last sweep.
     elbo: Option<f64>,
-    settled: bool,
+    converged: bool,
     like: Particles<B>,
     session: Session<B>,
 }
@@ -153,7 +153,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let start = particles_of(&request.message, &self.like, &self.session)?;
         let log_variances = log_variances_of(&request.message)?;
-        if self.settled {
+        if self.converged {
             watch(1, 1);
             return mixture_message(&start, &log_variances);
         }
@@ -171,19 +171,19 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         if !elbo.is_finite() {
             return Err(RunError::Config(format!("the evidence bound is {elbo} after sweep {}", request.round)));
         }
-        self.settled = self.elbo.is_some_and(|last| (elbo - last).abs() <= SETTLED * elbo.abs().max(last.abs()));
+        self.converged = self.elbo.is_some_and(|last| (elbo - last).abs() <= CONVERGED * elbo.abs().max(last.abs()));
         self.elbo = Some(elbo);
         mixture_message(&at, &log_variances)
     }
 
     /// The state holds no position in the rows, because every sweep reads all of them.
     fn save(&self) -> Result<State, RunError> {
-        Ok(State::default().with_optional(ELBO, &[self.elbo]).with_count(IS_SETTLED, usize::from(self.settled)))
+        Ok(State::default().with_optional(ELBO, &[self.elbo]).with_count(HAS_CONVERGED, usize::from(self.converged)))
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.elbo = state.optional(ELBO)?.into_iter().next().flatten();
-        self.settled = state.count(IS_SETTLED)? != 0;
+        self.converged = state.count(HAS_CONVERGED)? != 0;
         Ok(())
     }
 }
@@ -417,7 +417,7 @@ impl Algorithm for NpvConfig {
                 streams: setup.streams,
                 widest,
                 elbo: None,
-                settled: false,
+                converged: false,
                 like: setup.initial.clone(),
                 session: setup.session.clone(),
             };
@@ -491,7 +491,7 @@ mod tests {
         assert!((got - 1.5 * (4.0 * PI * variance).ln()).abs() < 1e-14, "{got}");
     }
 
-    /// Traces for a logistic regression of p features on 50 rows at four means, and their closed form (ALGORITHMS 3.1):
+    /// Traces for a logistic regression of p features on 50 rows at four means, and their closed form:
     /// tr ∇²_w = −Σ σ(1 − σ)‖x‖² − p ξ, ∂²_{log ξ} = −ξ‖w‖²/2 − b ξ, b = 100.
     fn regression(p: usize, precision: Precision) -> (Vec<f64>, Vec<f64>) {
         let session = Session::<Flex>::open(precision).unwrap();

@@ -1,4 +1,4 @@
-//! P-DSVGD, DSVGD with several clients per round. Source: Kassab & Simeone Algorithm 4, eq. (22); ALGORITHMS 4.4.
+//! P-DSVGD, DSVGD with several clients per round. Source: Kassab & Simeone Algorithm 4, eq. (22).
 //!
 //! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ
 //! by L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).

@@ -3,7 +3,7 @@
 //! With two minibatches B1, B2 in every step, client: L times θ' = θ_k − α∇L̄(θ_k; B1); θ_k ← θ_k − η∇L̄(θ'; B2), which
 //! leaves the Hessian out of the gradient of L̄(θ − α∇L̄(θ)). Server: as FedAvg. A client predicts with θ − α∇L̄(θ),
 //! the gradient over all its training rows: this is the step in the objective (public codes take one minibatch).
-//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant); ALGORITHMS 4.9. θ is sent to the
+//! Source: Fallah, Mokhtari & Ozdaglar 2020 (Algorithm 1, first-order variant). θ is sent to the
 //! clients, θ_k to the server; clients keep no parameters.
 
 use fedstein_schema::Kind;

@@ -1,5 +1,5 @@
 //! pFedBayes: every client has a Gaussian of its own, and all of them a Gaussian w as their prior. Source: Zhang et al.
-//! 2022, Algorithm 1; ALGORITHMS 4.10.
+//! 2022, Algorithm 1.
 //!
 //! q_k = N(μ_k, diag σ_k²) and w = N(μ, diag σ²) with σ = softplus(ρ) over all d parameters; the model's own prior is
 //! not used. A step of client k, L of them in a visit, on a minibatch of B of its N_k rows:

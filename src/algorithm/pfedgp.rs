@@ -4,7 +4,7 @@
 //! client classifies with a tree of binary Gaussian processes on its own embedded rows, kernel s·exp(−‖e − e'‖²/(2ℓ²)),
 //! which never leave it and have no parameters to train: they are fitted anew for every prediction. In its round a
 //! client maximises (scale)·Σ_nodes L(K(e(x; θ))), L the bound on log p(y) of [`polya_gamma`], by minibatches.
-//! Source: Achituve et al. 2021 and its public code, ALGORITHMS 4.10.
+//! Source: Achituve et al. 2021 and its public code.
 //!
 //! Five parts differ from the paper's, for results without draws and for speed:
 //!

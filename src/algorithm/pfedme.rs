@@ -3,7 +3,7 @@
 //! Client, from p = w as sent: L times draw a minibatch; R times p ← p − η_p(∇L̄(p) + λ(p − w)) on it; then
 //! w ← w − ηλ(w − p). The client keeps p, with which it predicts, and sends its w_k. Server:
 //! w ← (1−β)w + β·mean_{k ∈ S} w_k, with equal weights. Source: Dinh, Tran & Nguyen 2020 (Algorithm 1, with R gradient
-//! steps for its inner problem); ALGORITHMS 4.9. w is sent to the clients, w_k to the server.
+//! steps for its inner problem). w is sent to the clients, w_k to the server.
 
 use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{COUNT, Kind, key};

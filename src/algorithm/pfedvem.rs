@@ -1,5 +1,5 @@
 //! pFedVEM: a base that all clients share, and a Gaussian head for each, whose prior bounds how far a client differs.
-//! Source: Zhu et al. 2023 (variational expectation maximisation) and its public code; ALGORITHMS 4.10.
+//! Source: Zhu et al. 2023 (variational expectation maximisation) and its public code.
 //!
 //! The base is a point; the head of client k is q_k = N(μ_k, diag σ_k²), σ_k = softplus of a raw number, with the prior
 //! N(μ, ρ_k²·I) around the server's μ. A visit of client k, which receives base and μ:

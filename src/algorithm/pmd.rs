@@ -15,7 +15,7 @@
 //! vanishes with γ_t → 0: on the paper's 1-D toy (N = 200, mean of 10 seeds) KL(q ‖ posterior) then rises from .04
 //! after 10 steps to .29 after 3,000; if only copies are jittered, it is .009 from the tenth step on. The method uses
 //! no gradients.
-//! Source: Dai, He, Dai & Song 2016; the details are ours, ALGORITHMS 4.7.
+//! Source: Dai, He, Dai & Song 2016; the details are ours.
 
 use fedstein_schema::Accepts::Float;
 use fedstein_schema::Literal::{Float as F, Text as T};

@@ -1,5 +1,4 @@
-//! PVI, partitioned variational inference with Gaussians. Source: Bui et al. 2018; Kassab & Simeone Algorithm 2;
-//! ALGORITHMS 4.5.
+//! PVI, partitioned variational inference with Gaussians. Source: Bui et al. 2018; Kassab & Simeone Algorithm 2.
 //!
 //! q = p0·Π_k t_k, all of them Gaussians in natural parameters. In its round client k
 //! 1. divides q by its factor: η_cav = η − η_k;

@@ -3,9 +3,9 @@
 //! The control variate c_k is client k's estimate of its own gradient, c that of the mean over all clients, both in the
 //! units of ∇L̄ and initially 0. Client: L times θ_k ← θ_k − η(∇L̄(θ_k) + c − c_k); then
 //! c_k⁺ = c_k − c + (θ − θ_k)/(Lη) (option II). Server: θ ← θ + η_s·mean_{k ∈ S}(θ_k − θ), with equal weights, unlike
-//! FedAvg's mean over rows; c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1);
-//! ALGORITHMS 4.9. θ and c are sent to the clients, θ_k and c_k⁺ − c_k to the server; c_k stays at the client. While
-//! all replies arrive, Σ_k c_k = K·c.
+//! FedAvg's mean over rows; c ← c + (1/K) Σ_{k ∈ S}(c_k⁺ − c_k). Source: Karimireddy et al. 2020 (Algorithm 1).
+//! θ and c are sent to the clients, θ_k and c_k⁺ − c_k to the server; c_k stays at the client. While all replies arrive,
+//! Σ_k c_k = K·c.
 
 use fedstein_schema::Literal::Float as F;
 use fedstein_schema::{Kind, POSITIVE, key};

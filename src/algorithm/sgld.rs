@@ -1,6 +1,6 @@
 //! SGLD, stochastic gradient Langevin dynamics: N chains with all rows in one place, the Monte Carlo baseline.
 //!
-//! Source: Welling & Teh 2011; Kassab & Simeone section 6 and Table 3; ALGORITHMS 4.6.
+//! Source: Welling & Teh 2011; Kassab & Simeone section 6 and Table 3.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};

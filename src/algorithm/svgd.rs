@@ -1,7 +1,7 @@
 //! SVGD with all rows in one place: the baseline that federation is measured against.
 //!
 //! Θ ~ p0; I·L times: S = ∇ log p0 + (1/α)(n/B) Σ_{i ∈ batch} ∇ log p(y_i | x_i, θ); Θ ← step(Θ, φ(Θ, S)).
-//! Source: Liu & Wang 2016; Kassab & Simeone section 6 compares at the same total I·L. ALGORITHMS 4.1.
+//! Source: Liu & Wang 2016; Kassab & Simeone section 6 compares at the same total I·L.
 
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};

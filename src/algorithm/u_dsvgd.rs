@@ -1,4 +1,4 @@
-//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12); ALGORITHMS 4.3.
+//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12).
 //!
 //! A client keeps the global particles before and after each of its own visits. Its factor is their ratio,
 //!

@@ -198,8 +198,9 @@ fn targets(
         };
         return Ok(Targets::Real { values: of.cells.iter().enumerate().map(number).collect::<Result<_, _>>()? });
     };
-    let labels = places(&of.cells, names).map_err(|unknown| {
-        let row = of.cells.iter().position(|cell| cell == unknown).unwrap_or_default();
+    let cells: Vec<String> = of.cells.iter().map(|cell| notation.name(cell).into_owned()).collect();
+    let labels = places(&cells, names).map_err(|unknown| {
+        let row = cells.iter().position(|cell| cell == unknown).unwrap_or_default();
         wrong(row, format!("a class of the run, {}", listed(names)))
     })?;
     Ok(Targets::Classes { labels, names: names.clone() })

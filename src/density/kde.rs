@@ -1,7 +1,7 @@
 //! The kernel density estimate of a particle set: log q(θ) and ∇ log q(θ).
 //!
 //! q(θ) = (1/N) Σ_n N(θ; θ_n, λ²I). All computations are in the log domain: ∇ log q(θ) = (Σ_n w_n θ_n − θ)/λ² with
-//! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: Kassab & Simeone eq. (8), (14); ALGORITHMS 3.8, 8.2.
+//! w = softmax_n(−‖θ − θ_n‖²/2λ²). Source: Kassab & Simeone eq. (8), (14).
 
 use burn::tensor::{DType, TensorReadError};
 use ndarray::{Array1, Array2, ArrayView1, Axis};

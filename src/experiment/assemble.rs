@@ -295,8 +295,8 @@ pub(super) fn squared_residuals<B: Backend>(
     Ok(Squares { sums: outputs.chunks_exact(2 * targets.len()).map(sum).collect(), rows: targets.len() })
 }
 
-/// The initial particles with log γ = −log MSE of each untrained regression network on some rows of every client (ALGORITHMS
-/// 3.2); other models have no noise to set. `squares` are the clients', in their order.
+/// The initial particles with log γ = −log MSE of each untrained regression network on some rows of every client; other
+/// models have no noise to set. `squares` are the clients', in their order.
 pub(super) fn with_noise(model: &dyn Model, mut particles: Array, squares: &[Squares]) -> Array {
     let (true, Some(block)) = (has_noise(model), model.log_noise_precision()) else { return particles };
     let (layout, rows) = (model.layout(), squares.iter().map(|client| client.rows).sum::<usize>() as f64);

@@ -10,7 +10,7 @@ use super::config::{Config, EvaluationRows};
 use super::evaluate::Predicted;
 use super::prior_correction;
 use super::rotation;
-use super::site_results::{self, SiteResults};
+use super::site_results::{self, Kept, SiteResults};
 use super::terms;
 use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
@@ -20,10 +20,11 @@ use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, Trai
 use crate::error::RunError;
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
+use crate::federation::prior_correction::PriorCorrection;
 use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
-use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Request, Wire};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
 use crate::random::Streams;
 use crate::remote::{
     Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure,
@@ -427,13 +428,24 @@ impl<B: Backend> Part<B> {
     /// Writes the site's own results after the last round: with its own predictor, or with the published particles.
     fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
         let own = is_own.then(|| self.half.predictor(request)).transpose()?;
-        let ClientEvaluator { model, session, test, scale, .. } = &self.evaluator;
+        let ClientEvaluator { model, session, test, scale, corrections, .. } = &self.evaluator;
+        let published = request.message.arrays.get(PARTICLES);
+        let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;
+        let predictor = match &own {
+            None => Kept::Published(published),
+            // A client that never trained, or whose predictions alone are corrected.
+            Some(Predictor::Published) => published.map_or(Kept::OwnOfRows(None), Kept::Own),
+            Some(Predictor::Own(particles)) => Kept::Own(particles.clone()),
+            Some(Predictor::Rows(_)) => Kept::OwnOfRows(published),
+        };
+        let correction = match &predictor {
+            Kept::Own(_) => corrections.get(&request.client).map(PriorCorrection::log_ratios),
+            Kept::Published(_) | Kept::OwnOfRows(_) => None,
+        };
         // A site without such rows has nothing to report on, and still a model.
         let outputs = self.evaluator.predicted(request, own)?;
         let predicted = outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale));
         let predicted = predicted.transpose()?;
-        let published = request.message.arrays.get(PARTICLES);
-        let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;
         let results = SiteResults {
             site: &self.site,
             config: &self.config,
@@ -443,8 +455,8 @@ impl<B: Backend> Part<B> {
             session,
             basis: self.basis.as_ref(),
             round: request.round,
-            published,
-            is_own,
+            predictor,
+            correction,
             predicted,
             test_lines: self.test_lines.as_deref(),
             notes: &self.notes,

@@ -136,8 +136,8 @@ impl Finished {
         let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(reason)));
         if matches!(config.data()?, DataConfig::Sites(_)) {
             return no(format!(
-                "the clients of {run} are sites, which keep their states themselves: `<state>/<run>/results` at a site has \
-                 the predictions of its own predictor for its test rows, and their report; leave --client out to predict \
+                "the clients of {run} are sites, which keep their states themselves: at a site, its results \
+                 (`<state>/<run>/results`) are of its own predictor, and predict with it; leave --client out to predict \
                  with the published particles (in a program: `Finished::forecast`)"
             ));
         }

@@ -12,6 +12,7 @@ use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::federation::client_evaluator;
+use crate::federation::prior_correction::PriorCorrection;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::Task;
 use crate::report::quoted;
@@ -228,7 +229,7 @@ impl Finished {
             _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
         };
         let (normalisation, chunk) = (&self.card.normalisation, config.evaluation.chunk);
-        let (values, particles) = match client {
+        let (mut values, particles) = match client {
             Some(client) => match client.outputs(data, normalisation, chunk)? {
                 Some(client_evaluator::Outputs { components, values, .. }) => (values, components),
                 None => return Err(RunError::Config(format!("{input}: no data rows"))),
@@ -240,6 +241,9 @@ impl Finished {
                 (predict_rows(&*model, &particles, &table, width, chunk, &session)?, particles.count())
             }
         };
+        if let Some(log_ratios) = &self.card.prior_correction {
+            PriorCorrection::of_log_ratios(log_ratios.clone()).apply(&mut values);
+        }
         let scale = normalisation.target.as_ref();
         let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
         Ok(Outputs { values, particles, width, scale })

@@ -31,6 +31,7 @@ pub mod personal;
 mod prior_correction;
 pub mod progress;
 pub mod provenance;
+mod questions;
 mod rare_classes;
 pub mod recalibrated;
 mod recorder;

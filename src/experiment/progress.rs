@@ -44,8 +44,8 @@ pub trait Observer: Send + Sync {
     /// Whether the run should end after the round that has just been recorded. Queried once a round, after
     /// [`Self::finished_round`]. The run then returns [`RunError::Interrupted`](crate::error::RunError::Interrupted), after a
     /// checkpoint where it has files and `checkpoint.enabled`, and
-    /// [`Artifacts::resume`](super::Artifacts::resume) goes on with it. After the last round it has no effect: the run is
-    /// finished.
+    /// [`Artifacts::resume`](super::Artifacts::resume) goes on with it. After the last round the run is
+    /// finished; [`serve`](super::serve()) then waits no longer for sites that are silent.
     fn wants_to_stop(&self) -> bool {
         false
     }

@@ -19,7 +19,8 @@ use super::evaluate::Evaluator;
 use super::judge::{Judge, Place};
 use super::outcome::Outcome;
 use super::progress::Observer;
-use super::sites::{PublicRows, Sites, tell_calibration};
+use super::questions::Questions;
+use super::sites::{PublicRows, Sites};
 use super::terms;
 use super::{prior_correction, rotation};
 
@@ -44,20 +45,20 @@ pub fn serve<B: Backend>(
         // A run that resumes has its own number, by which its sites know it.
         policy.restore(past.reliability()?);
     }
-    let link = Link::new(carrier, policy.number());
+    let questions = Questions::new(Link::new(carrier, policy.number()), config, observer);
 
     // What the sites hold, and the form in which the model sees it; with the server's own test rows, if it has any.
     let test = PublicRows::read(config)?;
-    let sites = Sites::described(&link, config)?;
+    let sites = Sites::described(&questions, config)?;
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
     sites.note_on_rows(config).iter().for_each(|note| observer.note(note));
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();
     let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
     let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
-    let (card, units) = sites.card(&link, config)?;
+    let (card, units) = sites.card(&questions, config)?;
     let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
-    let basis = sites.basis(&link, config, &card)?;
+    let basis = sites.basis(&questions, config, &card)?;
     let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
     notes.extend(of_test.into_iter().flatten());
     notes.extend(card.normalisation.features.coarse_notes(card.feature_names.as_deref()));
@@ -82,7 +83,7 @@ pub fn serve<B: Backend>(
         Arrays::of(&message, Wire::Full)
     };
     let squares = match has_noise(&*model) {
-        true => sites.squares(&link, &terms, (&sent(drawn.clone()), algorithm.particles()))?,
+        true => sites.squares(&questions, &terms, (&sent(drawn.clone()), algorithm.particles()))?,
         false => Vec::new(),
     };
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
@@ -95,7 +96,7 @@ pub fn serve<B: Backend>(
         artifacts.open(config, algorithm.particles(), rows, basis.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
-    sites.ask(&link, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
+    sites.ask(&questions, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
 
     // The algorithm's server half, over the clients at their sites.
     let halves = algorithm.build(config.setup(&model, (&roster, Vec::new()), card.features, initial, &session))?;
@@ -117,7 +118,7 @@ pub fn serve<B: Backend>(
     let calibration = sites.calibration(config, model.task(), &card)?;
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
-    let (after, peers) = (link.after(), sites.peers.clone());
+    let ((link, questions), peers) = (questions.split(), sites.peers.clone());
     let remote = Remote::new(link, sites.peers, policy.rules.deadline);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
@@ -138,7 +139,7 @@ pub fn serve<B: Backend>(
     };
     let outcome = prepared.run(observer, artifacts)?;
     if let Some(calibrated) = &outcome.calibrated {
-        let told = tell_calibration(&after, &peers, calibrated);
+        let told = questions.tell_calibration(&peers, calibrated);
         told.iter().for_each(|note| observer.note(note));
     }
     observer.finished();

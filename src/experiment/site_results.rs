@@ -41,10 +41,10 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub basis: Option<&'a Rotation>,
     /// The last round.
     pub round: usize,
-    /// The published particles; `None` where the server does not publish whole particles.
-    pub published: Option<Particles<B>>,
-    /// Whether the predictions are of the client's own predictor; else they are of the published particles.
-    pub is_own: bool,
+    /// The predictor.
+    pub predictor: Kept<B>,
+    /// What corrects the predictor's log-probabilities, `[C]`; `None` for nothing.
+    pub correction: Option<&'a [f64]>,
     /// The predictions of the site's test rows; `None` where it has none.
     pub predicted: Option<Predicted>,
     /// The lines of these rows in the site's file.
@@ -53,9 +53,39 @@ pub(super) struct SiteResults<'a, B: Backend> {
     pub notes: &'a [String],
 }
 
+/// What is kept of the predictor of a site's results.
+pub(super) enum Kept<B: Backend> {
+    /// The published particles, which are the predictor; `None` where the server does not publish whole particles.
+    Published(Option<Particles<B>>),
+    /// The particles of the client's own predictor.
+    Own(Particles<B>),
+    /// The published particles. The predictor is the client's own and needs its training rows.
+    OwnOfRows(Option<Particles<B>>),
+}
+
+impl<B: Backend> Kept<B> {
+    /// The particles that are kept.
+    fn particles(&self) -> Option<&Particles<B>> {
+        match self {
+            Self::Published(particles) | Self::OwnOfRows(particles) => particles.as_ref(),
+            Self::Own(particles) => Some(particles),
+        }
+    }
+
+    /// The fact about the predictor.
+    fn fact(&self) -> &'static str {
+        match self {
+            Self::Published(_) => PUBLISHED,
+            Self::Own(_) => OWN,
+            Self::OwnOfRows(_) => OWN_OF_ROWS,
+        }
+    }
+}
+
 /// The fact that says whose predictions the results are.
 const PREDICTOR: &str = "predictor";
-const OWN: &str = "the client's own";
+const OWN: &str = "the client's own particles";
+const OWN_OF_ROWS: &str = "the client's own";
 const PUBLISHED: &str = "the published particles";
 
 /// Adds to the results in a directory what the calibration rows of all sites have given, with what it does on the site's own
@@ -71,7 +101,7 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
         return Ok(());
     }
     let mut site = Finished::open(dir)?;
-    if site.shows_own_predictor() {
+    if [OWN, OWN_OF_ROWS].iter().any(|own| site.has_predictor(own)) {
         return Ok(());
     }
     site.card.calibration = Some(kept.clone());
@@ -87,17 +117,16 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
 }
 
 impl Finished {
-    /// Whether these are a site's results, and of the client's own predictor. The particles beside them are the published
-    /// ones.
-    fn shows_own_predictor(&self) -> bool {
-        self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == OWN)
+    /// Whether these are a site's results, and of this predictor.
+    fn has_predictor(&self, predictor: &str) -> bool {
+        self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == predictor)
     }
 
     /// That new rows are predicted by another predictor than that of the results; `None` where they are not.
     pub fn note_on_predictor(&self) -> Option<String> {
-        self.shows_own_predictor().then(|| {
-            "the report in this directory is of the client's own predictor; these predictions are of the published particles, \
-             and differ from it (docs/federation.md)"
+        self.has_predictor(OWN_OF_ROWS).then(|| {
+            "the report in this directory is of the client's own predictor, which needs its training rows; these predictions are \
+             of the published particles, and differ from it (docs/federation.md)"
                 .to_owned()
         })
     }
@@ -109,7 +138,7 @@ impl<B: Backend> SiteResults<'_, B> {
     /// # Errors
     /// A file cannot be written, or the predictions cannot be scored.
     pub fn write(&self, dir: &Path) -> Result<(), RunError> {
-        let Self { site, config, card, roster, model, session, predicted, .. } = self;
+        let Self { site, config, card, roster, model, session, predicted, predictor, .. } = self;
         std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
         let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
         // It is written last: a directory without it is not that of a finished run.
@@ -118,9 +147,11 @@ impl<B: Backend> SiteResults<'_, B> {
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (rows, which) = (evaluation.rows, config.evaluation.rows);
         write(run_dir::CONFIG, self.config_of_site(rows)?.as_bytes())?;
-        write(run_dir::MODEL, &to_json(card)?)?;
-        if let Some(published) = &self.published {
-            write(run_dir::PARTICLES, &to_safetensors(published)?)?;
+        let mut card = (*card).clone();
+        card.prior_correction = self.correction.map(<[f64]>::to_vec);
+        write(run_dir::MODEL, &to_json(&card)?)?;
+        if let Some(particles) = predictor.particles() {
+            write(run_dir::PARTICLES, &to_safetensors(particles)?)?;
         }
         if let Some(basis) = self.basis {
             write(run_dir::ROTATION, &rotation::to_safetensors(basis)?)?;
@@ -135,10 +166,9 @@ impl<B: Backend> SiteResults<'_, B> {
         let about = format!("{} training and {rows} {} rows of `{}`", roster[site.index], which.word(), site.name);
         let clients = format!("client {} of {}", site.index, roster.len());
         let model = (config.model.kind().name, *model);
-        let particles = self.published.as_ref().map_or(config.algorithm.particles(), Particles::count);
+        let particles = predictor.particles().map_or(config.algorithm.particles(), Particles::count);
         let mut facts = facts(config, particles, (about, clients), model, session);
-        let predictor = if self.is_own { OWN } else { PUBLISHED };
-        facts.extend([(PREDICTOR.into(), predictor.into()), ("rounds".into(), self.round.to_string())]);
+        facts.extend([(PREDICTOR.into(), predictor.fact().into()), ("rounds".into(), self.round.to_string())]);
         let summary = Summary {
             schema_version: SCHEMA_VERSION,
             name: site.name.clone(),

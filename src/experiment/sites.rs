@@ -1,12 +1,12 @@
 //! What the server of a federation learns from its sites before the first round, and what all of them agree on.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use super::artifact::RowsOfRun;
-use super::calibrate::{Calibrated, Plan};
+use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{CalibrationConfig, Config, EvaluationRows};
+use super::questions::Questions;
 use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
@@ -15,16 +15,13 @@ use crate::datasets::format::csv::places;
 use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;
-use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, MOMENT, Opened, Peer};
+use crate::remote::{Arrays, Content, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
 use crate::site::class_prior::ClassPrior;
 use crate::site::{
     Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
     unlike,
 };
-
-/// How long the server waits for the sites after the last round.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server's own test rows.
 pub(super) struct PublicRows {
@@ -64,31 +61,6 @@ impl PublicRows {
     }
 }
 
-/// Tells every site what the calibration rows have given, for predictions with its own results.
-///
-/// # Returns
-/// A note for each site that has not taken it.
-pub(super) fn tell_calibration(link: &Link<'_>, peers: &[Peer], calibrated: &Calibrated) -> Vec<String> {
-    let Calibrated { kept, results } = calibrated.clone();
-    let told = Box::new(CalibrationTold { kept, results: results.without_test_rows() });
-    let send = |peer: &Peer| link.send(*peer, Content::Calibration(told.clone()), &Arrays::default());
-    let sent: Vec<Result<u64, String>> = peers.iter().map(send).collect();
-    let numbers: Vec<u64> = sent.iter().flatten().copied().collect();
-    let answers = link.collect(&numbers, Some(Instant::now() + PATIENCE)).unwrap_or_default();
-    let reason = |sent: &Result<u64, String>| match sent {
-        Err(reason) => Some(reason.clone()),
-        Ok(number) => match answers.iter().find(|answer| answer.number == *number) {
-            None => Some("it has not answered".to_owned()),
-            Some(answer) => answer.what.as_ref().err().cloned(),
-        },
-    };
-    let note = |(peer, sent): (&Peer, &Result<u64, String>)| {
-        let error = of_site(link, *peer, &reason(sent)?);
-        Some(format!("a site's own results have no calibration: {error}"))
-    };
-    peers.iter().zip(&sent).filter_map(note).collect()
-}
-
 /// The sites of a federation, which agree.
 pub(super) struct Sites {
     /// What each client tells, `[K]`.
@@ -104,13 +76,13 @@ impl Sites {
     ///
     /// # Errors
     /// A site does not answer, they do not agree, or `data.positive` is not one of their two classes.
-    pub fn described(link: &Link<'_>, config: &Config) -> Result<Self, RunError> {
-        let peers: Vec<Peer> = (0..link.carrier().peers()).collect();
-        let answers = ask(link, &peers, &Content::Describe {}, &Arrays::default())?;
+    pub fn described(questions: &Questions<'_>, config: &Config) -> Result<Self, RunError> {
+        let peers: Vec<Peer> = (0..questions.peers()).collect();
+        let answers = questions.ask(&peers, &Content::Describe {}, &Arrays::default())?;
         let mut told = Vec::new();
         for (peer, opened) in peers.into_iter().zip(answers) {
-            let Content::Description(description) = opened.content else { return Err(other_answer(link, peer)) };
-            description.check().map_err(|problem| of_site(link, peer, &problem))?;
+            let Content::Description(description) = opened.content else { return Err(questions.other_answer(peer)) };
+            description.check().map_err(|problem| questions.of_site(peer, &problem))?;
             told.push((peer, *description));
         }
         let descriptions: Vec<Description> = told.iter().map(|(_, description)| description.clone()).collect();
@@ -176,7 +148,7 @@ impl Sites {
     ///
     /// # Returns
     /// Them, and notes on columns that sites may have in different units.
-    pub fn card(&self, link: &Link<'_>, config: &Config) -> Result<(ModelCard, Vec<String>), RunError> {
+    pub fn card(&self, questions: &Questions<'_>, config: &Config) -> Result<(ModelCard, Vec<String>), RunError> {
         let (normalise, agreement) = (config.data()?.normalise(), &self.agreement);
         let wrong = |problem: crate::site::ScaleError| RunError::Config(problem.to_string());
         let mut told = Vec::new();
@@ -186,9 +158,9 @@ impl Sites {
                 means,
                 encoding: agreement.encoding.clone().map(Box::new),
             };
-            for (client, opened) in self.ask(link, &question, &Arrays::default())?.into_iter().enumerate() {
+            for (client, opened) in self.ask(questions, &question, &Arrays::default())?.into_iter().enumerate() {
                 let Content::Deviations(deviations) = opened.content else {
-                    return Err(self.other_answer(link, client));
+                    return Err(self.other_answer(questions, client));
                 };
                 told.push(deviations);
             }
@@ -201,13 +173,18 @@ impl Sites {
     ///
     /// # Errors
     /// A site does not answer as it should, or there are no principal axes.
-    pub fn basis(&self, link: &Link<'_>, config: &Config, card: &ModelCard) -> Result<Option<Rotation>, RunError> {
+    pub fn basis(
+        &self,
+        questions: &Questions<'_>,
+        config: &Config,
+        card: &ModelCard,
+    ) -> Result<Option<Rotation>, RunError> {
         let Some(count) = rotation::sources(config, self.peers.len())? else { return Ok(None) };
         let question = Content::Moment(Box::new(card.clone()));
-        let answers = ask(link, &self.peers[..count], &question, &Arrays::default())?;
+        let answers = questions.ask(&self.peers[..count], &question, &Arrays::default())?;
         let moment = |(client, opened): (usize, Opened)| {
-            let wrong = |reason: String| of_site(link, self.peers[client], &reason);
-            let Content::Products {} = opened.content else { return Err(self.other_answer(link, client)) };
+            let wrong = |reason: String| questions.of_site(self.peers[client], &reason);
+            let Content::Products {} = opened.content else { return Err(self.other_answer(questions, client)) };
             let message = opened.message(Default::default()).map_err(wrong)?;
             let upper = message.array(MOMENT).map_err(|error| wrong(error.to_string()))?.values.to_f64();
             let rows = self.agreement.rows[client];
@@ -224,18 +201,18 @@ impl Sites {
     /// As [`Self::ask`], or an answer is not one of sums of squares.
     pub fn squares(
         &self,
-        link: &Link<'_>,
+        questions: &Questions<'_>,
         terms: &Terms,
         (initial, particles): (&Arrays, usize),
     ) -> Result<Vec<Squares>, RunError> {
-        let answers = self.ask(link, &Content::Residuals(Box::new(terms.clone())), initial)?;
+        let answers = self.ask(questions, &Content::Residuals(Box::new(terms.clone())), initial)?;
         let of_client = |(client, opened): (usize, Opened)| match opened.content {
             Content::Squares(squares) => {
                 let checked = squares.check(particles, self.agreement.rows[client]);
-                checked.map_err(|reason| of_site(link, self.peers[client], &reason))?;
+                checked.map_err(|reason| questions.of_site(self.peers[client], &reason))?;
                 Ok(squares)
             }
-            _ => Err(self.other_answer(link, client)),
+            _ => Err(self.other_answer(questions, client)),
         };
         answers.into_iter().enumerate().map(of_client).collect()
     }
@@ -273,12 +250,12 @@ impl Sites {
     ///
     /// # Errors
     /// A site cannot be reached, or does not answer. The error names it.
-    pub fn ask(&self, link: &Link<'_>, content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
-        ask(link, &self.peers, content, arrays)
+    pub fn ask(&self, questions: &Questions<'_>, content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+        questions.ask(&self.peers, content, arrays)
     }
 
-    fn other_answer(&self, link: &Link<'_>, client: usize) -> RunError {
-        other_answer(link, self.peers[client])
+    fn other_answer(&self, questions: &Questions<'_>, client: usize) -> RunError {
+        questions.other_answer(self.peers[client])
     }
 
     /// What the run's files say of the rows.
@@ -387,19 +364,6 @@ impl Sites {
     }
 }
 
-/// Sends a message to these sites, and returns their answers in the same order.
-///
-/// # Errors
-/// A site cannot be reached, or does not answer. The error names it.
-fn ask(link: &Link<'_>, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
-    let send = |peer: &Peer| link.send(*peer, content.clone(), arrays).map_err(|reason| of_site(link, *peer, &reason));
-    let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
-    let mut answers = link.collect(&numbers, None)?;
-    answers.sort_by_key(|answer| answer.number);
-    let opened = |answer: Answer| answer.what.map_err(|reason| of_site(link, answer.from, &reason));
-    answers.into_iter().map(opened).collect()
-}
-
 /// A setting that needs the number of rows of each class, and the one that does not.
 type Needed = [&'static str; 2];
 
@@ -412,12 +376,4 @@ fn no_counts(site: &Description, [setting, other]: Needed) -> RunError {
          file, or set {other}",
         site.called()
     ))
-}
-
-fn of_site(link: &Link<'_>, peer: Peer, reason: &str) -> RunError {
-    RunError::Config(format!("{}: {reason}", link.carrier().name(peer)))
-}
-
-fn other_answer(link: &Link<'_>, peer: Peer) -> RunError {
-    of_site(link, peer, "the site gives another answer than it was asked for")
 }

@@ -113,7 +113,7 @@ pub(super) fn exchange(
             });
         }
     }
-    let settle = |((outcome, ignored), request): ((Option<RequestOutcome>, Option<String>), &Request)| {
+    let of_request = |((outcome, ignored), request): ((Option<RequestOutcome>, Option<String>), &Request)| {
         outcome.unwrap_or_else(|| {
             if ignored.is_none() {
                 events.push(event(request.client, EventKind::Unanswered));
@@ -121,7 +121,7 @@ pub(super) fn exchange(
             RequestOutcome::Missing(ignored.unwrap_or_else(|| "no reply came".into()))
         })
     };
-    Ok(outcomes.into_iter().zip(ignored).zip(requests).map(settle).collect())
+    Ok(outcomes.into_iter().zip(ignored).zip(requests).map(of_request).collect())
 }
 
 /// The bytes of a reply's number: a discrepancy is the only content of its reply.

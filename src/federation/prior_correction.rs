@@ -34,6 +34,16 @@ impl PriorCorrection {
         Self { log_ratios: rows.iter().zip(pseudo_rows).zip(learned).map(log_ratio).collect() }
     }
 
+    /// The correction with these log(π'_c / π_c), `[C]`.
+    pub fn of_log_ratios(log_ratios: Vec<f64>) -> Self {
+        Self { log_ratios }
+    }
+
+    /// log(π'_c / π_c), `[C]`.
+    pub fn log_ratios(&self) -> &[f64] {
+        &self.log_ratios
+    }
+
     /// Corrects log-probabilities in place, those of each particle by themselves.
     ///
     /// # Arguments

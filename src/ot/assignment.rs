@@ -3,7 +3,7 @@
 //! Shortest augmenting paths with column potentials v: every path is Dijkstra's in the reduced costs C_ij − u_i − v_j ≥
 //! 0, O(N²) a row that the start leaves free and O(N³) in all. The start is a column reduction, v_j = min_i C_ij, and a
 //! greedy matching where a minimum is attained. (Augmenting row reduction is left out: on points of few dimensions it
-//! takes longer than the paths that it saves.) Source: Jonker & Volgenant 1987; Crouse 2016; ALGORITHMS 4.12.
+//! takes longer than the paths that it saves.) Source: Jonker & Volgenant 1987; Crouse 2016.
 
 use ndarray::{ArrayView2, Axis};
 

@@ -6,7 +6,7 @@
 //! X ← N Σ_k ω_k T_k Θ_k, that is x_i ← Σ_k ω_k θ_{k,π_k(i)},
 //!
 //! until Σ_i‖Δx_i‖² ≤ tolerance. The problem is not convex: the result depends on where X starts. Eq. (5) prints
-//! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
+//! diag(N⁻¹) for the factor N. Source: FedWBA eq. (3)-(5).
 //!
 //! An update takes K·N²·d multiplications. The K·N × K·N products of the clients' particles with each other would give
 //! the costs of all later updates on the host, but take as long as K updates; the iteration usually ends after two to

@@ -4,7 +4,7 @@
 //! With equal masses and equal N the optimal plan is a permutation over N, so that all functions use one exact solver:
 //! [`assign`] solves a cost matrix on the host, [`wasserstein2_squared`] is the distance of two sets `[N, d]`, and
 //! [`barycenter()`] is the set with the least mean squared distance to several. Sets of unequal N, for which a plan
-//! would have to split masses, are refused with an error. Source: FedWBA eq. (3)-(5); ALGORITHMS 4.12.
+//! would have to split masses, are refused with an error. Source: FedWBA eq. (3)-(5).
 
 pub mod assignment;
 pub mod barycenter;

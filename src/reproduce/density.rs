@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_exact_posterior_of_the_second_toy_has_its_modes() {
-        // An independent program on the same grid gives .1610 at (-1.36, -1.24) (ALGORITHMS 7.4).
+        // An independent program on the same grid gives .1610 at (-1.36, -1.24).
         let exact = toy("mixture-2d", "gaussian").exact();
         assert_eq!(exact.points.len(), 81 * 81);
         let (at, value) = highest_point(&exact);

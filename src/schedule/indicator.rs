@@ -1,5 +1,5 @@
 //! Selection indicators, computed from the clients' answers: the squared Stein discrepancy (KSD) or the Hilbert inner
-//! product (HIP). Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1-5.3.
+//! product (HIP). Source: Yang et al. eq. (13)-(24).
 
 use serde::{Deserialize, Serialize};
 

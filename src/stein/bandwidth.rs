@@ -1,7 +1,7 @@
 //! The bandwidth h of the kernel k = exp(−r²/h) by the median heuristics of the papers and of their codes.
 //!
-//! h is computed on the host, in f64, from the squared distances. Source: ALGORITHMS 2.2, which also lists the edge
-//! cases.
+//! h is computed on the host, in f64, from the squared distances. Source: Liu & Wang 2016, section 5, and the public codes
+//! of the papers, which differ in the median and its divisor.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 //! H_ij = k s¹_i·s²_j + s¹_i·∇_{x_j}k + ∇_{x_i}k·s²_j + tr ∇_{x_i}∇_{x_j}k = K_ij C_ij + G_ij E_ij + T_ij,
 //!
 //! C = S¹S²ᵀ and E_ij = (s¹_i − s²_j)·(x_i − x_j). The squared discrepancy is the product of a direction with itself,
-//! the squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24); ALGORITHMS 5.1.
+//! the squared norm of SVGD's direction. Source: Yang et al. eq. (13)-(24).
 //!
 //! The sum is linear in S¹: Σ_ij H_ij = ⟨S¹, N φ²⟩ + c with SVGD's direction φ² = (K S² + R)/N of the other score, the
 //! repulsion R_i = Σ_j G_ij (x_i − x_j), and c = ⟨R, S²⟩ + Σ_ij T_ij. Many scores with one other thus take one product of

@@ -1,4 +1,4 @@
-//! Kernels of SVGD, on the host in f64 from distances or inner products, `[N, N]`. Source: ALGORITHMS 2.1.
+//! Kernels of SVGD, on the host in f64 from distances or inner products, `[N, N]`.
 //!
 //! A kernel is evaluated to two small matrices: K with K_ij = k(θ_j, θ_i), and M with Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j
 //! M_ij θ_j. All work on the long particles is then a matrix product. The bandwidth counts as a constant in the

@@ -1,7 +1,7 @@
 //! Optimisers: the element-wise step rules by which particles move along a direction φ (ascent).
 //!
 //! AdaGrad with momentum is the rule of the papers: G_0 = φ_0², G_l = β G_{l−1} + (1 − β) φ_l², Θ ← Θ + ε φ_l/(ϵ +
-//! √G_l). Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3, ALGORITHMS 2.4.
+//! √G_l). Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};

@@ -44,7 +44,7 @@ fn pull(at: &Particles<Flex>, mean: f64, variance: f64) -> Score<Flex> {
 
 #[test]
 fn svgd_finds_the_mean_and_the_variance_of_a_gaussian() {
-    // ALGORITHMS 8.4: 200 particles, mean ± 0.01, variance ± 5 %.
+    // 200 particles, mean ± 0.01, variance ± 5 %.
     for (mean, variance) in [(0.0, 1.0), (1.5, 4.0), (-2.0, 0.25)] {
         let start = particles(&normal((200, 1), &mut ChaCha12Rng::seed_from_u64(31)), &session());
         let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 0.5 * variance } };
@@ -346,8 +346,8 @@ fn the_kl_of_an_exact_sample_smoothed_by_the_kernel_is_the_golden_floor() {
     }
 }
 
-/// ALGORITHMS 7.4, "DSVGD with-prior": the mean over seeds of KL by round is within a factor 2 of `want`, and the last
-/// one below `fixed_point`.
+/// An independent program in numpy, "DSVGD with-prior": the mean over seeds of KL by round is within a factor 2 of `want`,
+/// and the last one below `fixed_point`.
 fn check_toy(prior: ToyPrior, want: [f64; 6], seeds: &[u64], fixed_point: f64) {
     // The first client of the other program holds the likelihood N(1, 4).
     let runs: Vec<Vec<f64>> = seeds.iter().map(|seed| kl_by_round(prior, *seed, 6, 0)).collect();
@@ -375,7 +375,7 @@ fn dsvgd_reaches_the_posterior_of_the_1d_toy_with_a_gaussian_prior() {
 
 #[test]
 fn svgd_reaches_the_posterior_of_the_1d_toy() {
-    // ALGORITHMS 7.4, 800 iterations.
+    // An independent program in numpy, 800 iterations, mean of four seeds.
     for (prior, want) in [(ToyPrior::Uniform, 0.015), (ToyPrior::Gaussian, 0.029)] {
         let svgd = outcome(&toy("kind = \"svgd\"", prior, 1, 4, 0));
         let got = kl(&values(&svgd.particles), prior);
@@ -407,7 +407,7 @@ fn small_dsvgd(rounds: usize, clients: usize, keys: &str) -> Experiment {
 
 #[test]
 fn a_density_that_underflows_has_no_effect() {
-    // ALGORITHMS 8.2: at d = 502 the public codes' factor is exactly 0 in f32, so Θ is that of no densities, bit for
+    // At d = 502 the public codes' factor is exactly 0 in f32, so Θ is that of no densities, bit for
     // bit. With 20 particles fedstein knows it beforehand and skips the densities; with 5 it computes with 1e-250.
     for particles in [5, 20] {
         let with = |kde: &str| {

@@ -123,7 +123,7 @@ impl Model for Observations {
 
 #[test]
 fn npv_is_closer_to_the_toy_than_every_single_gaussian() {
-    // The best Gaussian has KL .0773 (ALGORITHMS 7.4). With N = 10, forty starts of an independent program all end at
+    // The best Gaussian has KL .0773. With N = 10, forty starts of an independent program all end at
     // .011.
     for seed in 1..=3 {
         let run = outcome(&toy(seed, 10, "kind = \"npv\"\nparticles = 10"));

@@ -381,9 +381,9 @@ fn clients_of_one_round_end_at_the_same_gaussian() {
 
 #[test]
 fn a_uniform_prior_is_a_flat_one() {
-    // The minimum of E_q[−log L1 L2] − H(q) by Nelder and Mead on a grid of [−30, 30] (scipy 1.17.1). ALGORITHMS 7.4
-    // has KL .22 at mean 1.6, deviation 2.1: the best Gaussian that is cut off at ±6, KL .2205 against .2293. The KL of
-    // this one, by the trapezoidal rule on 200,001 points of [−6, 6] in numpy.
+    // The minimum of E_q[−log L1 L2] − H(q) by Nelder and Mead on a grid of [−30, 30] (scipy 1.17.1). An independent
+    // program has KL .22 at mean 1.6, deviation 2.1: the best Gaussian that is cut off at ±6, KL .2205 against .2293. The KL
+    // of this one, by the trapezoidal rule on 200,001 points of [−6, 6] in numpy.
     for (algorithm, rounds) in [("pvi", 12), ("gvi", 1)] {
         let keys = "local_steps = 200\ndamping = 1.0";
         let outcome = outcome(&toy(algorithm, "mixture-1d", "uniform", keys, rounds));
@@ -397,7 +397,7 @@ fn a_uniform_prior_is_a_flat_one() {
 fn the_2d_toy_has_the_golden_gaussian_with_any_covariance_and_a_worse_one_without() {
     let case = golden("toy_posteriors").into_iter().find(|case| case.name() == "2-D mixture of the paper").unwrap();
     let full = case.expected("gaussian_vi")["kl"].as_f64().unwrap();
-    // The mean field: fixed point with 200² nodes of Gauss and Hermite in numpy 2.4.6; ALGORITHMS 7.4: .2696.
+    // The mean field: fixed point with 200² nodes of Gauss and Hermite in numpy 2.4.6: .2696.
     for (family, want) in [("full", full), ("mean-field", 0.26946692)] {
         let keys = format!("local_steps = 40\ndamping = 0.5\nfamily = \"{family}\"");
         let gvi = kl_by_round(&outcome(&toy("gvi", "mixture-2d", "gaussian", &keys, 1)));

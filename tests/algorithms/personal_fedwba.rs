@@ -385,7 +385,7 @@ fn without_density_and_from_its_own_particles_a_client_is_svgd_on_its_rows_to_th
 
 #[test]
 fn the_public_codes_density_has_no_effect_on_a_network() {
-    // ALGORITHMS 8.2: its factor is 0 beyond some 500 dimensions, so that the barycenter never reaches a client.
+    // Its factor is 0 beyond some 500 dimensions, so that the barycenter never reaches a client.
     let run = |kde: &str| bits(&outcome(&digits(&format!("start = \"own\"\nkde = \"{kde}\""), "")));
     assert!(run("reference") == run("off"));
     assert!(run("exact") != run("off"));

@@ -557,7 +557,7 @@ fn scaffold_finds_the_mean_of_unlike_clients_optima() {
 
 #[test]
 fn the_bytes_of_a_visit_are_those_of_the_table() {
-    // ALGORITHMS 4.9, per client and way; f64.
+    // Arrays per client and way; f64.
     for (method, factor) in METHODS.into_iter().zip([1, 2, 0, 1, 1]) {
         let mut fed = Federation::of(&algorithm(method, 1));
         let numbers = if method.0 == "fedper" { fed.base_dim() } else { factor * fed.start.len() };

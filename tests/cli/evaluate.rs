@@ -449,6 +449,34 @@ fn targets_with_a_decimal_comma_are_read_as_in_the_training() {
     );
 }
 
+/// Whole numbers that another program has written as reals.
+#[test]
+fn codes_with_a_decimal_comma_are_the_classes_and_categories_of_the_whole_numbers() {
+    let place = Place::new();
+    let table = |codes: [&str; 3], rows: usize| -> String {
+        let line = |row: usize| {
+            let (kind, dose) = (codes[row % 3], row as f64 / 7.0 - 4.0);
+            format!("{kind};{};{}\n", dose.to_string().replace('.', ","), codes[usize::from(row % 5 > 1)])
+        };
+        (0..rows).map(line).fold("kind;dose;outcome\n".to_owned(), |all, line| all + &line)
+    };
+    let (whole, real) = (["0", "1", "2"], ["0,0", "1,00", "+2"]);
+    let mixed = table(whole, 60) + table(real, 30).split_once('\n').unwrap().1;
+    place.write("mixed.csv", mixed).write("whole.csv", table(whole, 20)).write("real.csv", table(real, 20));
+    let keys = "--set data.kind=csv --set data.path=mixed.csv --set data.test_path=real.csv --set data.target=outcome \
+                --set data.categorical=[\"kind\"] --set data.delimiter=; --set data.decimal=, --set data.positive=1 \
+                --set partition.clients=2 --quiet";
+    place.works(&format!("{TINY} {keys} --out run"));
+    let card = place.json("run/model.json");
+    assert_eq!((&card["classes"], &card["features"]), (&json!(["0", "1"]), &json!(4)));
+    let of = |input: &str| {
+        place.works(&format!("evaluate run --input {input}.csv --force"));
+        let predicted = place.works(&format!("predict run --input {input}.csv")).stdout;
+        (predicted, numbers_of(&place, &format!("run/evaluate/{input}/report/report.json")))
+    };
+    assert_eq!(of("whole"), of("real"));
+}
+
 #[test]
 fn a_model_of_sites_is_evaluated_at_a_place_that_took_no_part() {
     let place = Place::new();

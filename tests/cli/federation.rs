@@ -325,18 +325,48 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
 }
 
 #[test]
-fn predictions_at_a_site_that_are_not_of_its_own_predictor_say_so() {
-    let place = place();
-    let personal = "--set algorithm.kind=fedwba --set evaluation.personal=true --set schedule.clients=3";
-    place.works(&line(&format!("{personal} --out runs/a")));
-    let results = format!("1/state/{}/results", runs_at(&place, "1")[0]);
-    assert!(place.text(&format!("{results}/report/MODEL_CARD.md")).contains("the client's own"));
+fn predictions_at_a_site_are_of_its_own_predictor() {
     let words = "these predictions are of the published particles";
-    for command in ["predict", "evaluate"] {
-        let printed = place.works(&format!("{command} {results} --input 1/test.csv")).stderr;
-        assert!(printed.contains(words), "{command}: {printed}");
+    let kinds = [
+        ("fedper", "", true),
+        ("fedwba", "", true),
+        ("newton-dsvgd", "--set evaluation.prior_correction=true", true),
+        // It conditions on the training rows, which are not among the results.
+        ("pfedgp", "", false),
+    ];
+    for (kind, more, has_own) in kinds {
+        let place = place();
+        let tell = place.text("1/site.toml") + "[tell]\nclass_counts = true\nmin_rows = 1\n";
+        for site in 0..K {
+            place.write(
+                &format!("{site}/site.toml"),
+                tell.replace("ward-1", &format!("ward-{site}")).replace("index = 1", &format!("index = {site}")),
+            );
+        }
+        let personal = format!("--set algorithm.kind={kind} --set evaluation.personal=true --set schedule.clients=3");
+        let run = RUN.split("[algorithm]").next().unwrap().to_owned() + "[algorithm]\nlocal_steps = 20\nbatch = 16\n";
+        place.write("run.toml", run);
+        place.works(&line(&format!("{personal} {more} --out runs/a")));
+        let results = format!("1/state/{}/results", runs_at(&place, "1")[0]);
+        assert!(place.text(&format!("{results}/report/MODEL_CARD.md")).contains("the client's own"));
+        let predicted = place.works(&format!("predict {results} --input 1/test.csv"));
+        let evaluated = place.works(&format!("evaluate {results} --input 1/test.csv --out again"));
+        for printed in [&predicted.stderr, &evaluated.stderr] {
+            assert_eq!(printed.contains(words), !has_own, "{kind}: {printed}");
+        }
+        // Those of new rows are those of the site's own rows, to the digits that are printed.
+        let at_site = place.table(&format!("{results}/predictions.csv"));
+        let again = place.table("again/predictions.csv");
+        let apart = |(a, b): (&Vec<String>, &Vec<String>)| {
+            let number = |text: &String| text.parse::<f64>().unwrap();
+            a.iter().zip(b).map(|(a, b)| (number(a) - number(b)).abs()).fold(0.0, f64::max)
+        };
+        assert_eq!(at_site.len(), again.len());
+        let apart = at_site.iter().zip(&again).skip(1).map(apart).fold(0.0, f64::max);
+        assert_eq!(apart < 1e-5, has_own, "{kind}: {apart}");
+        assert!(!place.works("predict runs/a --input 1/test.csv").stderr.contains(words));
+        place.refuses("predict runs/a --input 1/test.csv --client ward-1", &["are of its own predictor"]);
     }
-    assert!(!place.works("predict runs/a --input 1/test.csv").stderr.contains(words));
 }
 
 #[test]

@@ -56,7 +56,7 @@ const CASES: [(&str, Kind); 17] = [
 
 /// Networks of the golden file that fedstein does not build yet.
 const COUNTED_LATER: [&str; 1] = [
-    // Ten real outputs under one noise precision: the likelihood `gaussian-onehot` of ALGORITHMS 3.3.
+    // Ten real outputs under one noise precision: the likelihood `gaussian-onehot`.
     "mlp 784-100-10 with log gamma",
 ];
 
@@ -360,7 +360,7 @@ fn normal(shape: (usize, usize), sd: f64, rng: &mut ChaCha12Rng) -> Array2<f64> 
     })
 }
 
-/// ALGORITHMS 3.1: ∇_w = s Σ (t − σ(w·x)) x − ξ w; ∂_{log ξ} = p/2 − ξ‖w‖²/2 + a − b ξ.
+/// ∇_w = s Σ (t − σ(w·x)) x − ξ w; ∂_{log ξ} = p/2 − ξ‖w‖²/2 + a − b ξ.
 fn blr_closed_form(theta: &Array2<f64>, x: &Array2<f64>, t: &[usize], scale: f64, (a, b): (f64, f64)) -> Vec<f64> {
     let p = x.ncols();
     let mut score = Vec::with_capacity(theta.len());
@@ -396,7 +396,6 @@ fn check_blr_against_its_closed_form(precision: Precision, tolerance: Tolerance)
 
 #[test]
 fn the_score_of_logistic_regression_by_autodiff_is_its_closed_form() {
-    // Tolerances: ALGORITHMS 3.1.
     check_blr_against_its_closed_form(Precision::F64, Tolerance { rtol: 1e-10, atol: 0.0 });
     check_blr_against_its_closed_form(Precision::F32, Tolerance { rtol: 1e-5, atol: 0.0 });
 }
@@ -509,7 +508,7 @@ fn particles_in_one_pass_and_one_by_one_have_the_same_scores() {
     let batch = batch(&x, &one_hot(&labels, 4), &session);
     let (a, b) = (blocks(&theta, &ours, &session), blocks(&transposed, &looped, &session));
 
-    // 1e-6 is what ALGORITHMS 3.5 asks for; both sides are f64 sums of a dozen terms, so 1e-12 is met.
+    // Both sides are f64 sums of a dozen terms.
     let tight = Tolerance { rtol: 1e-12, atol: 1e-12 };
     let likelihood = |model: &dyn Model, theta: &[Tensor<2>]| host(model.log_likelihood(theta, &batch));
     assert_close(&likelihood(&ours, &a), &likelihood(&looped, &b), tight, "log-likelihood");
@@ -671,7 +670,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 
 #[test]
 fn the_precision_of_logistic_regression_has_mean_shape_over_rate() {
-    // ALGORITHMS 8.3: "Gamma(1, 0.01)" means E ξ = 0.01 (rate 100) here, never 100 (rate 0.01) by accident.
+    // "Gamma(1, 0.01)" means E ξ = 0.01 (rate 100) here, never 100 (rate 0.01) by accident.
     const DRAWS: usize = 40_000;
     for (shape, rate, mean) in [(1.0, 100.0, 0.01), (1.0, 0.01, 100.0), (2.5, 3.0, 2.5 / 3.0)] {
         let model = Network::new(BlrConfig { gamma_shape: shape, gamma_rate: rate, ..BlrConfig::new(2) });

@@ -357,14 +357,14 @@ fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow()
         let x = particles(&Array2::from_shape_fn((n, d), |(i, j)| ((i * d + j) as f64).sin()), &session);
         Kde::new(&x, config).unwrap().has_zero_score()
     };
-    // ALGORITHMS 8.2: exactly 0 at d = 502, tiny but not 0 at d = 55.
+    // Exactly 0 at d = 502, tiny but not 0 at d = 55.
     assert!(zero_score(502, 20));
     assert!(!zero_score(55, 6) && !zero_score(2, 6));
 }
 
 #[test]
 fn two_far_centres_give_a_constant_drift_as_one_hot_densities_do() {
-    // ALGORITHMS 8.3: ∇log q − ∇log t with single centres is (c_q − c_t)/λ², wherever the particle is.
+    // ∇log q − ∇log t with single centres is (c_q − c_t)/λ², wherever the particle is.
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };
     let single = |value: f64| Kde::new(&particles(&Array2::from_elem((1, 4), value), &session), config).unwrap();

@@ -1,6 +1,5 @@
 //! Client selection: discrepancies and inner products against golden cases and slow loops, probabilities and draws.
-//! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25); ALGORITHMS
-//! 4.13, 5.
+//! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25).
 
 use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -175,7 +174,7 @@ fn golden_cases_on_flex_in_f32() {
 
 #[test]
 fn far_particles_leave_gradient_norms_over_a_constant() {
-    // ALGORITHMS 5.3: S_k = [mean ‖s_k‖² + d/λ²]/N and HIP_k = [mean s_k·s̄ + d/λ²]/N once the kernel is diagonal.
+    // S_k = [mean ‖s_k‖² + d/λ²]/N and HIP_k = [mean s_k·s̄ + d/λ²]/N once the kernel is diagonal.
     let (n, d, lambda) = (6, 55, 0.55);
     let session = Session::<Flex>::open(Precision::F64).unwrap();
     let mut rng = ChaCha12Rng::seed_from_u64(41);

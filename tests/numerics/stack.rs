@@ -126,7 +126,6 @@ fn material(case: &Case, d: usize) -> [Array2<f64>; 3] {
 #[test]
 fn a_network_has_as_many_parameters_as_in_the_paper() {
     let d = |input: &[usize], layers: &[&str], classes| network(stack(input, layers, classes)).layout().dim();
-    // ALGORITHMS 3.4.
     assert_eq!(d(&[3, 32, 32], &LENET, 10), 1_216 + 12_832 + 96_120 + 10_164 + 850);
     assert_eq!(d(&[3, 32, 32], &LENET, 100), 128_832);
     // The same on 28×28: 32 maps of 4×4 reach the first dense layer.

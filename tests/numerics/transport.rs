@@ -1,7 +1,7 @@
 //! Assignments, Wasserstein distances and barycenters against golden cases, all permutations and the laws they obey.
 //!
 //! The golden file's entropic (Sinkhorn) case is left out: fedstein solves transport exactly. Source: FedWBA eq.
-//! (3)-(5); ALGORITHMS 4.12, 8.1 item 13.
+//! (3)-(5).
 
 use std::sync::Arc;
 

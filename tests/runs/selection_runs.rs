@@ -1,5 +1,5 @@
 //! Client selection in a run: its traffic, its effect on the bits, the indicators of a first round, and the records.
-//! Source: Yang et al. eq. (13)-(25); ALGORITHMS 4.13, 5. The mathematics is in `selection.rs`.
+//! Source: Yang et al. eq. (13)-(25). The mathematics is in `selection.rs`.
 
 use crate::common::{
     Tolerance, assert_close, bits, data, experiment, flat, moments, outcome, partition_of, small_digits, values,
@@ -48,7 +48,7 @@ fn selected(outcome: &Outcome<Flex>) -> Vec<usize> {
 
 #[test]
 fn selection_costs_the_bytes_that_the_paper_counts() {
-    // ALGORITHMS 4.13, f32. Θ goes to all K clients and to the winner once more.
+    // In f32. Θ goes to all K clients and to the winner once more.
     let (k, set) = (6, N * D * 4);
     for (schedule, down, up) in [
         ("[schedule]\nkind = \"round-robin\"", set, set),
@@ -188,7 +188,7 @@ fn logistic(algorithm: &str, schedule: &str) -> Experiment {
     ))
 }
 
-/// Θ^(0) and the scores −(1/α) ∇L_k of the clients there, from the closed form of ALGORITHMS 3.1.
+/// Θ^(0) and the scores −(1/α) ∇L_k of the clients there, from the closed form.
 fn logistic_scores(algorithm: &str) -> (Array2<f64>, Vec<Array2<f64>>) {
     let still = logistic(algorithm, "kind = \"round-robin\"");
     let theta = values(&outcome(&still).particles);

@@ -1,6 +1,8 @@
 //! The cells of a table: numbers, booleans and dates, missing cells, and what a message says about a cell that is
 //! refused.
 
+use std::borrow::Cow;
+
 use crate::columns::{DateFormat, Decimal};
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +62,18 @@ impl Notation {
             // A point might be the mark of thousands.
             Decimal::Comma if cell.contains('.') => None,
             Decimal::Comma => cell.replacen(',', ".", 1).parse().ok(),
+        }
+    }
+
+    /// The name in a cell, of a class, a category, a client or a group: a plain number with the table's decimal mark has a
+    /// point, so that one value is one name in all tables. Any other text is itself.
+    pub fn name<'a>(&self, cell: &'a str) -> Cow<'a, str> {
+        let is_plain = || cell.bytes().all(|byte| byte.is_ascii_digit() || b"+-,".contains(&byte));
+        match self.decimal {
+            Decimal::Comma if cell.contains(',') && is_plain() && self.number(cell).is_some() => {
+                Cow::Owned(cell.replacen(',', ".", 1))
+            }
+            _ => Cow::Borrowed(cell),
         }
     }
 
@@ -179,6 +193,18 @@ mod tests {
             assert_eq!(comma.number(cell), None, "{cell}");
         }
         assert_eq!(Notation::default().number("1,5"), None);
+    }
+
+    #[test]
+    fn a_name_that_is_a_plain_number_has_a_point() {
+        let comma = Notation { decimal: Decimal::Comma, ..Notation::default() };
+        for (cell, name) in [("1,0", "1.0"), ("-2,50", "-2.50"), (",5", ".5"), ("7", "7")] {
+            assert_eq!(comma.name(cell), name);
+        }
+        for text in ["1,5 mg", "1,2,3", "1,5e3", "oak, elm", ",", "1.5"] {
+            assert_eq!(comma.name(text), text);
+        }
+        assert_eq!(Notation::default().name("1,0"), "1,0");
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             return Err(lines.bad(target, format!("{what}{other}; {drop}")));
         }
         match options.task {
-            Task::Classification => labels.push(classes.id(&lines.name(target, "a label")?)),
+            Task::Classification => labels.push(classes.id(&lines.name(target, &notation, "a label")?)),
             Task::Regression => match lines.number(target, &notation) {
                 Ok(value) if (value as f32).is_finite() => values.push(value),
                 Ok(_) => return Err(lines.bad(target, "a number below 3.4e38".into())),
@@ -259,14 +259,14 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             },
         }
         if let Some(client) = client {
-            ids.push(clients.id(&lines.name(client, "a client")?));
+            ids.push(clients.id(&lines.name(client, &notation, "a client")?));
         }
         if let Some(group) = group {
             // Rows of which nobody knows the group are not one group.
             if missing.hold(group, lines.field(group)) {
                 return Err(lines.bad(group, "a group".to_owned()));
             }
-            of_groups.push(groups.id(&lines.name(group, "a group")?));
+            of_groups.push(groups.id(&lines.name(group, &notation, "a group")?));
         }
         numbers.push(lines.cells().1);
     }
@@ -367,7 +367,9 @@ impl Cells {
         for (at, (&column, &kind)) in self.columns.iter().zip(&self.kinds).enumerate() {
             let value = match kind {
                 _ if self.missing_cells.hold(at, lines.field(column)) => self.missing(lines, at)?,
-                CellKind::Category => category(lines, column, self.texts.entry(at).or_default(), self.purpose)?,
+                CellKind::Category => {
+                    category((lines, column), self.texts.entry(at).or_default(), &self.notation, self.purpose)?
+                }
                 _ => lines.feature(column, kind, &self.notation, self.purpose)?,
             };
             self.values.push(value);
@@ -402,8 +404,13 @@ impl Cells {
 const OTHER: &str = " other than those of data.missing_values";
 
 /// The number of a cell's text.
-fn category(lines: &Lines, column: usize, texts: &mut Names, purpose: Purpose) -> Result<f32, DataError> {
-    let id = texts.id(&lines.name(column, "a category")?);
+fn category(
+    (lines, column): (&Lines, usize),
+    texts: &mut Names,
+    notation: &Notation,
+    purpose: Purpose,
+) -> Result<f32, DataError> {
+    let id = texts.id(&lines.name(column, notation, "a category")?);
     let (most, remedy) = match purpose {
         Purpose::Train => (MOST_CATEGORIES, "; name it in data.id or data.ignore"),
         // Single precision counts so far.

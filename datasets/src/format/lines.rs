@@ -312,14 +312,22 @@ impl Lines {
         }
     }
 
-    /// Reads a name; `what` describes it in the error.
+    /// Reads a name, as [`Notation::name`] does; `what` describes it in the error.
     ///
     /// # Errors
     /// [`DataError::Field`] where the field is empty or not UTF-8.
-    pub fn name(&self, column: usize, what: &str) -> Result<String, DataError> {
+    pub fn name(&self, column: usize, notation: &Notation, what: &str) -> Result<String, DataError> {
+        self.filled(column, what).map(|cell| notation.name(cell).into_owned())
+    }
+
+    /// Reads a text that is not empty; `what` describes it in the error.
+    ///
+    /// # Errors
+    /// [`DataError::Field`] where the field is empty or not UTF-8.
+    pub fn filled(&self, column: usize, what: &str) -> Result<&str, DataError> {
         match std::str::from_utf8(&self.record[column]) {
             Ok("") => Err(self.bad(column, what.to_owned())),
-            Ok(name) => Ok(name.to_owned()),
+            Ok(text) => Ok(text),
             Err(_) => Err(self.not_utf_8(column)),
         }
     }

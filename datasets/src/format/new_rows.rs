@@ -250,7 +250,7 @@ impl AskedColumn<'_> {
             MissingAnswer::Refused(remedy) if field.is_empty() || missing.declare(column, field) => {
                 Err(lines.bad(column, format!("{}{remedy}", self.what)))
             }
-            _ => lines.name(column, self.what),
+            _ => lines.filled(column, self.what).map(str::to_owned),
         }
     }
 }

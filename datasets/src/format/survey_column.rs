@@ -199,10 +199,20 @@ impl Look {
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
             codes: self.column.values.as_ref().and_then(|values| codes(values, decimal)),
-            values: self.column.values.map(merged),
+            values: self.column.values.map(|values| merged(named(values, decimal))),
             ..self.column
         }
     }
+}
+
+/// Distinct cells as the names that they are for a reader, with their numbers of rows.
+fn named(values: BTreeMap<String, usize>, decimal: Decimal) -> BTreeMap<String, usize> {
+    let notation = Notation { decimal, ..Notation::default() };
+    let mut named = BTreeMap::new();
+    for (cell, rows) in values {
+        *named.entry(notation.name(&cell).into_owned()).or_default() += rows;
+    }
+    named
 }
 
 /// The numbers among distinct cells that are far beyond all others.

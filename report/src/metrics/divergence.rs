@@ -1,8 +1,7 @@
 //! Divergence of an approximate posterior from an exact one in one or two dimensions, by quadrature.
 //!
 //! KL(q ‖ p) = ∫ q log(q/p): trapezoidal rule on a fixed grid, both densities normalised on it. Cells of the grid where
-//! the prior has no mass are left out and q is normalised on the rest; where q < 10⁻¹⁴ the integrand is 0. ALGORITHMS
-//! 6.7.
+//! the prior has no mass are left out and q is normalised on the rest; where q < 10⁻¹⁴ the integrand is 0.
 //!
 //! A point belongs in equal parts to the cells that it is a corner of, so a point on the edge of the prior's support
 //! has half of an inner point's weight (a quarter in a corner), as at the ends of the grid. The error is O(h²) where

@@ -1,7 +1,7 @@
 //! Personalised evaluation: how well each client's own predictor does on that client's own rows.
 //!
 //! A client sends sums over its rows, never a row; sums of several clients add up, so the pooled (micro) numbers, the
-//! pooled calibration error among them, are exact. Source: ALGORITHMS 6.8.
+//! pooled calibration error among them, are exact.
 
 use super::client_scores::ClientScores;
 use super::federated::{ClientSummary, ClientValue, Direction, summarise_clients};

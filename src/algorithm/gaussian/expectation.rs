@@ -104,7 +104,7 @@ impl Expected {
     }
 
     /// The factor that represents f at q, ∇_μ E_q f in the mean parameters μ: η1 = E[∇f] − E[∇²f]·m, Λ = −E[∇²f].
-    /// Source: Bui et al. 2018, Property 4; ALGORITHMS 4.5.
+    /// Source: Bui et al. 2018, Property 4.
     pub fn factor(&self, q: &Gaussian) -> Natural {
         let eta1 = &self.gradient - &self.curvature.dot(q.mean());
         let flat = Natural { eta1: Array1::zeros(eta1.len()), precision: self.curvature.clone() }.times(-1.0);

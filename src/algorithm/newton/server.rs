@@ -150,7 +150,7 @@ impl<B: Backend> Server<B> {
     }
 
     /// Moves Θ by L steps of SVGD on p0·Π_k t_k: what the clients of a round know together.
-    fn settle(&mut self) -> Result<(), RunError> {
+    fn move_together(&mut self) -> Result<(), RunError> {
         let (Some((score, curvature)), Some(moments)) = (&self.sums, &self.moments) else { return Ok(()) };
         let (model, from) = (&*self.model, self.theta.clone());
         let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
@@ -206,7 +206,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             Some(old) => old.towards(sent, 1.0 - (1.0 - NEW_MOMENTS).powi(clients.len() as i32)),
         });
         visits.into_iter().for_each(|visit| self.add(visit, alone));
-        if alone { Ok(()) } else { self.settle() }
+        if alone { Ok(()) } else { self.move_together() }
     }
 
     fn particles(&self) -> &Particles<B> {

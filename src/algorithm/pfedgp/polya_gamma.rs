@@ -15,7 +15,7 @@
 //!
 //! All solves use the Cholesky factor of I + Ω^½KΩ^½ (Rasmussen & Williams 2006, section 3.4.3): its eigenvalues are at
 //! least 1, so neither repeated rows nor rows of weight 0 need a jitter. Source: Polson et al. 2013; Wenzel et al.
-//! 2019; Achituve et al. 2021, who draw ω by Gibbs sampling instead; ALGORITHMS 4.10.
+//! 2019; Achituve et al. 2021, who draw ω by Gibbs sampling instead.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 

@@ -1,0 +1,265 @@
+//! The server's questions to its sites outside of the rounds: before the first one, where every site must answer, and after
+//! the last.
+
+use std::time::{Duration, Instant};
+
+use super::calibrate::Calibrated;
+use super::config::Config;
+use super::progress::Observer;
+use crate::error::RunError;
+use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, Opened, Peer};
+
+/// The times of a run.
+const TIMES: Times = Times { least: Duration::from_secs(60), silent: Duration::from_secs(10) };
+/// The longest time between two looks at the observer.
+const LOOK: Duration = Duration::from_millis(200);
+/// The number of sites that a message names.
+const NAMED: usize = 5;
+
+/// How long the server waits.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// The shortest time that sites get before the first round, in which they read their files; and the time that they get
+    /// after the last one where there is no deadline.
+    least: Duration,
+    /// The time after which the user learns for whom the server waits.
+    silent: Duration,
+}
+
+/// What asks the sites.
+pub(super) struct Questions<'a> {
+    link: Link<'a>,
+    /// `federation.deadline`, if there is one.
+    deadline: Option<Duration>,
+    /// The number of rounds of the run.
+    rounds: usize,
+    times: Times,
+    observer: &'a dyn Observer,
+}
+
+impl<'a> Questions<'a> {
+    /// Questions of this run over a link.
+    pub fn new(link: Link<'a>, config: &Config, observer: &'a dyn Observer) -> Self {
+        let seconds = config.federation.deadline;
+        let deadline = Duration::try_from_secs_f64(seconds).ok().filter(|deadline| !deadline.is_zero());
+        Self { link, deadline, rounds: config.rounds, times: TIMES, observer }
+    }
+
+    /// The link, for the rounds, and the questions after them.
+    pub fn split(self) -> (Link<'a>, Self) {
+        let after = self.link.after();
+        (self.link, Self { link: after, ..self })
+    }
+
+    /// The number of sites.
+    pub fn peers(&self) -> usize {
+        self.link.carrier().peers()
+    }
+
+    /// Sends a message to these sites, and returns their answers in the same order.
+    ///
+    /// # Errors
+    /// A site cannot be reached, says why it does not answer, or is silent until the deadline. The error names it.
+    pub fn ask(&self, peers: &[Peer], content: &Content, arrays: &Arrays) -> Result<Vec<Opened>, RunError> {
+        let send =
+            |peer: &Peer| self.link.send(*peer, content.clone(), arrays).map_err(|reason| self.of_site(*peer, &reason));
+        let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
+        let time = self.deadline.map(|deadline| deadline.max(self.times.least));
+        let mut answers = self.wait(peers, &numbers, time, || self.observer.gives_up())?;
+        if let Some(sites) = self.silent(peers, &numbers, &answers) {
+            return Err(match time.filter(|_| !self.observer.gives_up()) {
+                Some(time) => RunError::Silent { sites, seconds: time.as_secs_f64() },
+                None => RunError::Interrupted { round: 0, rounds: self.rounds },
+            });
+        }
+        answers.sort_by_key(|answer| answer.number);
+        let opened = |answer: Answer| answer.what.map_err(|reason| self.of_site(answer.from, &reason));
+        answers.into_iter().map(opened).collect()
+    }
+
+    /// Tells every site what the calibration rows have given, for predictions with its own results.
+    ///
+    /// # Returns
+    /// A note for each site that has not taken it.
+    pub fn tell_calibration(&self, peers: &[Peer], calibrated: &Calibrated) -> Vec<String> {
+        let Calibrated { kept, results } = calibrated.clone();
+        let told = Box::new(CalibrationTold { kept, results: results.without_test_rows() });
+        let send = |peer: &Peer| self.link.send(*peer, Content::Calibration(told.clone()), &Arrays::default());
+        let sent: Vec<Result<u64, String>> = peers.iter().map(send).collect();
+        let (asked, numbers): (Vec<Peer>, Vec<u64>) =
+            peers.iter().zip(&sent).filter_map(|(peer, sent)| Some((*peer, *sent.as_ref().ok()?))).unzip();
+        let (time, observer) = (self.deadline.unwrap_or(self.times.least), self.observer);
+        let ends = || observer.wants_to_stop() || observer.gives_up();
+        let answers = self.wait(&asked, &numbers, Some(time), ends).unwrap_or_default();
+        let reason = |sent: &Result<u64, String>| match sent {
+            Err(reason) => Some(reason.clone()),
+            Ok(number) => match answers.iter().find(|answer| answer.number == *number) {
+                None => Some("it has not answered".to_owned()),
+                Some(answer) => answer.what.as_ref().err().cloned(),
+            },
+        };
+        let note = |(peer, sent): (&Peer, &Result<u64, String>)| {
+            let error = self.of_site(*peer, &reason(sent)?);
+            Some(format!("a site's own results have no calibration: {error}"))
+        };
+        peers.iter().zip(&sent).filter_map(note).collect()
+    }
+
+    /// The answers to the messages of these numbers, one to each of these sites, that arrive in this time, `None` for as
+    /// long as it takes, and before it `ends`.
+    ///
+    /// # Errors
+    /// The carrier delivers nothing any more.
+    fn wait(
+        &self,
+        peers: &[Peer],
+        numbers: &[u64],
+        time: Option<Duration>,
+        ends: impl Fn() -> bool,
+    ) -> Result<Vec<Answer>, RunError> {
+        let begin = Instant::now();
+        let end = time.and_then(|time| begin.checked_add(time));
+        let (mut answers, mut said) = (Vec::new(), false);
+        while let Some(silent) = self.silent(peers, numbers, &answers) {
+            let now = Instant::now();
+            if end.is_some_and(|end| now >= end) || ends() {
+                break;
+            }
+            if !said && now - begin >= self.times.silent {
+                let limit = time.map_or_else(String::new, |time| format!(" for {} s at most", time.as_secs_f64()));
+                self.observer.note(&format!("waiting{limit} for the answer of {silent}"));
+                said = true;
+            }
+            let look = now + LOOK;
+            answers.extend(self.link.collect(numbers, Some(end.map_or(look, |end| end.min(look))))?);
+        }
+        Ok(answers)
+    }
+
+    /// The sites without an answer, for a message; `None` if all have answered.
+    fn silent(&self, peers: &[Peer], numbers: &[u64], answers: &[Answer]) -> Option<String> {
+        let has_answer = |number: u64| answers.iter().any(|answer| answer.number == number);
+        let silent = peers.iter().zip(numbers).filter(|(_, number)| !has_answer(**number));
+        let names: Vec<String> = silent.map(|(peer, _)| self.link.carrier().name(*peer)).collect();
+        let more = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!names.is_empty()).then(|| names[..names.len().min(NAMED)].join(", ") + &more)
+    }
+
+    /// An error of a site.
+    pub fn of_site(&self, peer: Peer, reason: &str) -> RunError {
+        RunError::Config(format!("{}: {reason}", self.link.carrier().name(peer)))
+    }
+
+    /// The error of a site that answers another question than it was asked.
+    pub fn other_answer(&self, peer: Peer) -> RunError {
+        self.of_site(peer, "the site gives another answer than it was asked for")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::experiment::config::ConfigLoader;
+    use crate::experiment::{Overrides, Source};
+    use crate::remote::{Arrival, Carrier, Limits, Parcel, open, seal};
+
+    const RUN: u64 = 3;
+
+    /// Sites of which the first few answer at once, and the others never.
+    struct Sleeping {
+        awake: Peer,
+        sites: usize,
+        arriving: Mutex<Vec<Arrival>>,
+    }
+
+    impl Sleeping {
+        fn new(awake: Peer, sites: usize) -> Self {
+            Self { awake, sites, arriving: Mutex::default() }
+        }
+    }
+
+    impl Carrier for Sleeping {
+        fn peers(&self) -> usize {
+            self.sites
+        }
+
+        fn name(&self, peer: Peer) -> String {
+            format!("ward-{peer}")
+        }
+
+        fn send(&self, to: Peer, parcel: &Parcel, _: Limits) -> Result<(), String> {
+            if to < self.awake {
+                let number = open(parcel.clone())?.number;
+                let what = Ok(seal(RUN, number, Content::Ready { visited: 0 }, &Arrays::default())?);
+                self.arriving.lock().unwrap().push(Arrival { from: to, what });
+            }
+            Ok(())
+        }
+
+        fn receive(&self, wait: Duration) -> Vec<Arrival> {
+            let arrived = std::mem::take(&mut *self.arriving.lock().unwrap());
+            if arrived.is_empty() {
+                std::thread::sleep(wait);
+            }
+            arrived
+        }
+    }
+
+    /// Keeps the notes, and gives up after a first one if it is impatient.
+    #[derive(Default)]
+    struct Notes {
+        notes: Mutex<Vec<String>>,
+        is_impatient: bool,
+    }
+
+    impl Observer for Notes {
+        fn note(&self, note: &str) {
+            self.notes.lock().unwrap().push(note.to_owned());
+        }
+
+        fn gives_up(&self) -> bool {
+            self.is_impatient && !self.notes.lock().unwrap().is_empty()
+        }
+    }
+
+    /// What comes of a question to all of these sites, with this deadline in seconds and short times; and the notes.
+    fn asked(sites: &Sleeping, deadline: f64, notes: &Notes) -> Result<usize, RunError> {
+        let text = format!("data = {{ kind = \"digits\" }}\nrounds = 9\nfederation = {{ deadline = {deadline:?} }}");
+        let source = Source { name: "test", text: &text };
+        let (config, _) = ConfigLoader::default().load(source, &Overrides::default()).unwrap();
+        let times = Times { least: Duration::from_millis(60), silent: Duration::from_millis(20) };
+        let questions = Questions { times, ..Questions::new(Link::new(sites, RUN), &config, notes) };
+        let peers: Vec<Peer> = (0..questions.peers()).collect();
+        questions.ask(&peers, &Content::Describe {}, &Arrays::default()).map(|answers| answers.len())
+    }
+
+    #[test]
+    fn sites_that_are_silent_before_the_first_round_are_named_and_end_the_run_at_the_deadline() {
+        let notes = Notes::default();
+        assert_eq!(asked(&Sleeping::new(3, 3), 0.0, &notes).unwrap(), 3);
+        assert!(notes.notes.into_inner().unwrap().is_empty());
+
+        let notes = Notes::default();
+        let error = asked(&Sleeping::new(1, 8), 0.01, &notes).unwrap_err();
+        let named = "ward-1, ward-2, ward-3, ward-4, ward-5 and 2 more";
+        assert_eq!(error.exit_code(), 1);
+        assert!(error.to_string().starts_with(&format!("no answer of {named} within 0.06 s")), "{error}");
+        assert_eq!(
+            notes.notes.into_inner().unwrap(),
+            [format!("waiting for 0.06 s at most for the answer of {named}")]
+        );
+    }
+
+    #[test]
+    fn without_a_deadline_the_server_waits_until_nobody_waits_for_it() {
+        let notes = Notes { is_impatient: true, ..Notes::default() };
+        let error = asked(&Sleeping::new(1, 2), 0.0, &notes).unwrap_err();
+        assert!(matches!(error, RunError::Interrupted { round: 0, rounds: 9 }));
+        assert_eq!(notes.notes.into_inner().unwrap(), ["waiting for the answer of ward-1"]);
+    }
+}
