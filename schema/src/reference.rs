@@ -23,6 +23,8 @@ When `--set` changes a kind, the keys that the file wrote for its former kind ar
 
 The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`).
 
+K is the number of clients, N that of particles, I that of rounds, L that of local steps, d that of a model's parameters.
+
 [D], [C] and [W] are the papers on DSVGD (Kassab & Simeone), on client selection (Yang et al.) and on FedWBA; the README cites them.
 ";
 
@@ -68,23 +70,41 @@ fn value(key: &Key) -> String {
 
 /// The default, and the kinds and presets with another default.
 fn default(users: &[(&str, &Key)]) -> String {
-    let of = |name: &str, literal: fn(&Key) -> Option<Literal>| -> Vec<String> {
-        let values: Vec<Option<Literal>> = users.iter().map(|(_, key)| literal(key)).collect();
-        let most = most_frequent(&values);
-        let mut parts: Vec<String> = most.map(|value| format!("{name}{}", code(value))).into_iter().collect();
-        let others = users.iter().zip(&values).filter(|(_, value)| **value != most);
-        parts.extend(others.map(|((kind, _), value)| match value {
-            Some(value) => format!("{name}`{kind}`: {}", code(*value)),
-            None => format!("{name}`{kind}`: none"),
-        }));
-        parts
-    };
-    let plain = of("", |key| key.default);
-    if plain.is_empty() {
+    let values: Vec<Option<Literal>> = users.iter().map(|(_, key)| key.default).collect();
+    let most = most_frequent(&values);
+    let mut parts: Vec<String> = most.map(code).into_iter().collect();
+    let others = users.iter().zip(&values).filter(|(_, value)| **value != most);
+    parts.extend(others.map(|((kind, _), value)| match value {
+        Some(value) => format!("`{kind}`: {}", code(*value)),
+        None => format!("`{kind}`: none"),
+    }));
+    if parts.is_empty() {
         return "*required*".to_string();
     }
-    let (paper, reference) = (of("preset `paper`, ", |key| key.paper), of("preset `reference`, ", |key| key.reference));
-    plain.into_iter().chain(paper).chain(reference).collect::<Vec<_>>().join("; ")
+    parts.extend(preset("paper", users, |key| key.paper));
+    parts.extend(preset("reference", users, |key| key.reference));
+    parts.join("; ")
+}
+
+/// What a preset sets, where that is not the default: one text for all kinds with the same value.
+fn preset(name: &str, users: &[(&str, &Key)], literal: fn(&Key) -> Option<Literal>) -> Vec<String> {
+    let other = |key: &Key| literal(key).filter(|_| literal(key) != key.default);
+    let mut values: Vec<Literal> = Vec::new();
+    for value in users.iter().filter_map(|(_, key)| other(key)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let text = |value: &Literal| {
+        let (with, without): (Vec<_>, Vec<_>) = users.iter().partition(|(_, key)| other(key) == Some(*value));
+        let names = |users: Vec<&(&str, &Key)>| list(&users.into_iter().map(|(kind, _)| *kind).collect::<Vec<_>>());
+        match without.len() {
+            0 => format!("preset `{name}`, {}", code(*value)),
+            few if FEW * few <= with.len() => format!("preset `{name}`, {} but for {}", code(*value), names(without)),
+            _ => format!("preset `{name}`, {} for {}", code(*value), names(with)),
+        }
+    };
+    values.iter().map(text).collect()
 }
 
 /// The value that occurs most often. Of equally frequent values `None` is preferred, then the first one.
@@ -114,7 +134,17 @@ fn code(literal: Literal) -> String {
     format!("`{}`", literal.to_value())
 }
 
-/// The text, escaped for a Markdown table.
+/// The text, escaped for a Markdown table. Pages of the manual, `docs/NAME.md`, become links.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    let mut parts = text.split("docs/");
+    let mut linked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(".md") {
+            Some((page, rest)) if page.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') => {
+                linked += &format!("[docs/{page}.md]({page}.md){rest}");
+            }
+            _ => linked += &format!("docs/{part}"),
+        }
+    }
+    linked.replace('|', "\\|")
 }

@@ -155,7 +155,7 @@ fn a_kind_from_outside_has_its_keys_like_any_other() {
 fn the_reference_names_each_key_once_with_its_kinds_and_defaults() {
     let reference = schema().reference();
     assert!(reference.contains("| `\"noisy\"` | Other. |"), "{reference}");
-    assert!(reference.contains("| `steps` | a whole number from 1 to 1000000000 | `10`; `noisy`: `20`; preset `paper`, `plain`: `7` | Steps. |"), "{reference}");
+    assert!(reference.contains("| `steps` | a whole number from 1 to 1000000000 | `10`; `noisy`: `20`; preset `paper`, `7` for `plain` | Steps. |"), "{reference}");
     assert!(reference.contains("| `path` | a name of letters"), "{reference}");
     assert!(reference.contains("*required* | Only `noisy`. A name. |"), "{reference}");
 }
@@ -171,6 +171,30 @@ fn the_kinds_without_a_key_are_listed_where_they_are_the_shorter_list() {
     };
     assert!(reference(&["e"]).contains("| Not `e`. Steps. |"));
     assert!(reference(&["e", "f"]).contains("| Only `a`, `b`, `c`, `d`. Steps. |"));
+}
+
+#[test]
+fn the_reference_has_a_preset_only_where_it_is_not_the_default_and_links_to_pages() {
+    const SAME: Key = Key { paper: Some(Literal::Int(10)), doc: "How many: docs/data.md.", ..STEPS };
+    const OTHER: Key = Key { paper: Some(Literal::Int(3)), ..SAME };
+    let names = ["a", "b", "c", "d", "e"];
+    let reference = |keys: [&'static [Key]; 5]| {
+        let kinds = names.into_iter().zip(keys).map(|(name, keys)| Kind { name, about: "See docs/data.md.", keys });
+        let section = Section::of_kinds("method", "How.", "a", kinds.collect::<Vec<_>>());
+        Schema { sections: vec![section] }.reference()
+    };
+    let (same, other): (&[Key], &[Key]) = (&[SAME], &[OTHER]);
+    let default = |text: String| {
+        let line = text.lines().find(|line| line.starts_with("| `steps`")).unwrap();
+        line.split(" | ").nth(2).unwrap().to_owned()
+    };
+    assert_eq!(default(reference([same; 5])), "`10`");
+    assert_eq!(default(reference([other; 5])), "`10`; preset `paper`, `3`");
+    assert_eq!(default(reference([other, other, other, other, same])), "`10`; preset `paper`, `3` but for `e`");
+    assert_eq!(default(reference([other, same, same, same, other])), "`10`; preset `paper`, `3` for `a`, `e`");
+    let text = reference([same; 5]);
+    assert!(text.contains("| `\"a\"` | See [docs/data.md](data.md). |"), "{text}");
+    assert!(text.contains("How many: [docs/data.md](data.md). |"), "{text}");
 }
 
 #[test]

@@ -188,6 +188,7 @@ impl Accepts {
             Self::Cells => "a cell or a list of them, such as [999, \"unknown\"], or these for each column, such as \
                             { age = 999, weight = [-9, \"unknown\"] }"
                 .to_string(),
+            Self::NumberOr(interval, [word]) => format!("{} or `{word}`", interval.describe()),
             Self::NumberOr(interval, words) => format!("{} or one of {}", interval.describe(), list(words)),
         }
     }

@@ -85,6 +85,13 @@ enum Command {
     Site(SiteArgs),
     #[cfg(feature = "flower")]
     Supernode(Supernode),
+    /// Not in this build
+    #[cfg(not(feature = "flower"))]
+    #[command(hide = true, disable_help_flag = true)]
+    Supernode {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -216,6 +223,14 @@ impl Invocation {
             Command::Site(SiteArgs { action: None, file, .. }) => Self::SiteServe(file.unwrap_or_default()),
             #[cfg(feature = "flower")]
             Command::Supernode(typed) => Self::Supernode(typed),
+            #[cfg(not(feature = "flower"))]
+            Command::Supernode { .. } => {
+                return Err(CliError::Usage(
+                    "this program was built without Flower's node; build it with `cargo build --release --features flower` \
+                     (docs/supernode.md)"
+                        .into(),
+                ));
+            }
             Command::Completions(typed) => Self::Print(pages::completions(typed.shell)),
             Command::Man(typed) => Self::Print(pages::manual(&typed.of)?),
         })

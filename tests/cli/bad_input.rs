@@ -118,6 +118,13 @@ fn a_precision_of_messages_that_does_not_exist_or_does_not_fit_is_refused_with_t
     place.refuses(&format!("{train} algorithm.kind=pvi --set federation.wire=bf16"), &words);
 }
 
+#[cfg(not(feature = "flower"))]
+#[test]
+fn a_command_that_this_build_has_not_says_how_to_build_it() {
+    let line = "supernode --superlink 127.0.0.1:9092 --insecure --site site.toml";
+    Place::new().refuses(line, &["was built without Flower's node", "--features flower"]);
+}
+
 #[test]
 fn a_config_that_cannot_be_read_is_named() {
     let place = Place::new();
