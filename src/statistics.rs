@@ -6,6 +6,8 @@
 //!   space with distances and weighted means: vectors here, sets of particles in [`crate::ot::robust`].
 //! - Clipping of a change's norm: Sun, Kairouz, Suresh & McMahan 2019, section 5.
 
+use crate::datasets::share::rounded_down;
+
 /// The mean; NaN if there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
@@ -45,7 +47,7 @@ pub fn trimmed_mean(values: &mut [f64], cut: usize) -> f64 {
 
 /// The number of values that a trimmed mean leaves out at either end: ⌊β·K⌋ of K for the share β, and less than half.
 pub fn trimmed(share: f64, count: usize) -> usize {
-    ((share * count as f64) as usize).min(count.saturating_sub(1) / 2)
+    rounded_down(share, count).min(count.saturating_sub(1) / 2)
 }
 
 /// The factor by which a change of this norm is multiplied so that its norm is at most `bound`.
@@ -56,7 +58,7 @@ pub fn clipping(norm: f64, bound: f64) -> f64 {
 /// The largest number of iterations of Weiszfeld's algorithm.
 const ITERATIONS: usize = 100;
 /// The iteration has converged when the weights, which sum to 1, change by at most this much.
-const SETTLED: f64 = 1e-9;
+const CONVERGED: f64 = 1e-9;
 /// The least distance, in units of the first median distance.
 const NEAREST: f64 = 1e-9;
 
@@ -95,7 +97,7 @@ pub fn geometric_median<P, E>(
         let change: f64 = next.iter().zip(&used).map(|(next, used)| (next - used).abs()).sum();
         used = next;
         // Equal weights in the first iteration do not mean convergence.
-        if iteration > 0 && change <= SETTLED {
+        if iteration > 0 && change <= CONVERGED {
             break;
         }
     }

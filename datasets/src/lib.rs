@@ -52,6 +52,7 @@ mod properties;
 mod recalibration;
 pub mod registry;
 mod rotation;
+pub mod share;
 pub mod source;
 pub mod split;
 pub mod synthetic;

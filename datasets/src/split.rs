@@ -3,6 +3,7 @@
 //! Where the rows have [groups](Dataset::groups), the splits that draw rows at random draw groups: all rows of a group are
 //! on one side, and shares and numbers are those of groups.
 
+use crate::share::rounded;
 use crate::units::{Units, count, most_frequent, rarest, rows_of};
 use crate::{DataError, Dataset, Targets};
 use rand::Rng;
@@ -24,7 +25,7 @@ pub fn train_test(data: &Dataset, test_fraction: f64, rng: &mut impl Rng) -> Res
         let problem = format!("{all} {units} cannot be split into train and test");
         return Err(DataError::config("data.test_fraction", test_fraction, problem));
     }
-    let tests = ((all as f64 * test_fraction).round() as usize).clamp(1, all - 1);
+    let tests = rounded(test_fraction, all).clamp(1, all - 1);
     Ok(of_size(data, tests, rng))
 }
 
@@ -94,7 +95,7 @@ fn within(
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
     for units in strata.values_mut() {
-        let tests = ((units.len() as f64 * test_fraction).round() as usize).min(units.len() - 1);
+        let tests = rounded(test_fraction, units.len()).min(units.len() - 1);
         units.shuffle(rng);
         test.extend_from_slice(&units[..tests]);
         train.extend_from_slice(&units[tests..]);

@@ -130,8 +130,9 @@ impl<'a> Questions<'a> {
                 self.observer.note(&format!("waiting{limit} for the answer of {silent}"));
                 said = true;
             }
-            let look = now + LOOK;
-            answers.extend(self.link.collect(numbers, Some(end.map_or(look, |end| end.min(look))))?);
+            let note = (!said).then_some(begin + self.times.silent);
+            let look = [end, note].into_iter().flatten().fold(now + LOOK, Instant::min);
+            answers.extend(self.link.collect(numbers, Some(look))?);
         }
         Ok(answers)
     }

@@ -17,6 +17,7 @@ use super::fleet::Fleet;
 use super::saved::{of_messages, to_messages};
 use crate::array::{Array, Values};
 use crate::checkpoint::State;
+use crate::datasets::share::rounded_up;
 use crate::error::RunError;
 use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
@@ -151,7 +152,7 @@ impl FaultPlan {
         changes: &'static [&'static str],
         streams: Streams,
     ) -> Option<Self> {
-        let count = ((settings.share * clients as f64).ceil() as usize).min(clients);
+        let count = rounded_up(settings.share, clients).min(clients);
         if settings.kinds.is_empty() || count == 0 {
             return None;
         }

@@ -10,6 +10,7 @@ use super::kept::{Key, key};
 use crate::checkpoint::digest;
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
+use crate::datasets::share::rounded;
 use crate::datasets::source::{Cells, HeldOutFiles};
 use crate::datasets::split::of_size;
 use crate::datasets::{DataError, Dataset, Targets, note_on_groups, note_on_shared_groups, unit_count};
@@ -83,7 +84,7 @@ impl SiteRows {
             if let Some(rows) = file {
                 return (train, rows);
             }
-            let size = ((all as f64 * share).round() as usize).min(unit_count(&train).saturating_sub(1));
+            let size = rounded(share, all).min(unit_count(&train).saturating_sub(1));
             of_size(&train, size, &mut Streams::new(0).rng(Purpose::Data, stream, site.index))
         };
         let (train, validation) = hold_out(validation, train, *validation_fraction, 1);

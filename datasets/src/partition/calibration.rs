@@ -6,6 +6,7 @@
 
 use super::validation::{Decided, split};
 use super::{Partition, PartitionConfig};
+use crate::share::rounded;
 use crate::units::Units;
 use crate::{DataError, Dataset};
 use rand::Rng;
@@ -31,7 +32,7 @@ pub(super) fn hold_out(
     let count = |rows: &[usize]| Units::of(train, rows.iter().copied()).list().len();
     for client in 0..partition.clients.len() {
         let all = count(&partition.clients[client]) + count(&partition.validation[client]);
-        let wanted = (all as f64 * share + 0.5) as usize;
+        let wanted = rounded(share, all);
         let split = |rows: &[usize], held: usize| split(rows, |_| wanted.saturating_sub(held), train, rng);
         let (kept, out) = decided.split(&partition.clients[client], split);
         partition.clients[client] = kept;

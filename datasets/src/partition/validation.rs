@@ -10,6 +10,7 @@
 //! rows of another one; the share is then that of the client's other rows.
 
 use super::Partition;
+use crate::share::rounded;
 use crate::units::{Units, rarest, rows_of};
 use crate::{DataError, Dataset, Targets};
 use rand::seq::SliceRandom;
@@ -35,7 +36,7 @@ pub(super) fn hold_out(
     }
     let mut decided = Decided::default();
     for client in 0..partition.clients.len() {
-        let split = |rows: &[usize], _| split(rows, |units| (units as f64 * share + 0.5) as usize, train, rng);
+        let split = |rows: &[usize], _| split(rows, |units| rounded(share, units), train, rng);
         let (kept, out) = decided.split(&partition.clients[client], split);
         partition.clients[client] = kept;
         partition.validation[client] = out;
