@@ -11,12 +11,13 @@
 //! | use your own data | [`datasets::TrainTest`], `Experiment::with_data`, `examples/own_data.rs` |
 //! | do all this inside your own program | [`experiment::Outcome`], [`experiment::Observer`], [`experiment::Finished`], `examples/embed.rs` |
 //! | use your own algorithm | [`algorithm::Algorithm`], `Experiment::with_algorithm`, `examples/own_algorithm.rs` |
+//! | select the clients of a round yourself | [`schedule::Schedule`], `Experiment::with_selection` |
 //! | write the calibration report of a finished run | [`experiment::write_report`] |
 //! | predict with a finished run, at the temperature that it keeps | [`experiment::Finished::forecast`], [`experiment::Finished::recalibrated`] |
 //! | score predictions and write a calibration report | [`report`] |
 //!
-//! Kernels, step rules, selections of clients and partitions are closed: a new one needs a fork. Rows of a program's own
-//! say which client each is of ([`datasets::Dataset::with_clients`]).
+//! Kernels, step rules and partitions are closed: a new one needs a fork. Rows of a program's own say which client each is
+//! of ([`datasets::Dataset::with_clients`]).
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![recursion_limit = "256"]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::cli::load_built_in;
 use fedstein::error::RunError;
@@ -116,10 +117,14 @@ fn of_config_text(text: &str) -> Option<String> {
 }
 
 /// The rounds of a run of so many rows at so many clients, where nobody says them; and the share of validation rows and the
-/// patience that end them earlier, or None for both.
+/// patience that end them earlier, or None for both: so it is too where they would judge nothing of the method, because the
+/// clients' own predictors are the result (`personal`), or complete what an algorithm of this kind publishes.
 #[pyfunction]
-pub fn length(rows: usize, clients: usize) -> (usize, Option<f64>, Option<usize>) {
-    let Length { rounds, stop } = Length::of(rows, clients);
+pub fn length(rows: usize, clients: usize, algorithm: &str, personal: bool) -> (usize, Option<f64>, Option<usize>) {
+    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    let has_part = kinds.filter(|(kind, _)| kind.name == algorithm).any(|(_, can)| can.untrained_part);
+    let Length { rounds, stop } =
+        if personal || has_part { Length::without_stop(clients) } else { Length::of(rows, clients) };
     (rounds, stop.map(|stop| stop.share), stop.map(|stop| stop.patience))
 }
 

@@ -73,6 +73,8 @@ def test_methods_without_particles_are_fitted_too() -> None:
         parameters = {"hidden": (4,), "particles": None, "config": {"algorithm.kind": kind}, "random_state": 0}
         model = FedsteinClassifier(**parameters).fit(X, y, clients=np.arange(150) % 3)
         assert model.run_.config["algorithm"]["kind"] == kind and model.predict_proba(X).shape == (150, 3)
+        # Where the clients' own heads complete the model, no round is better by its published part.
+        assert (model.run_.config["stop"]["patience"] > 0) == (kind == "fedavg")
 
 
 def test_a_fit_that_fails_leaves_the_model_of_the_fit_before() -> None:

@@ -38,7 +38,7 @@ impl CalibrationResults {
 pub struct TemperatureResults {
     /// T, by which the logarithms of the probabilities are divided.
     pub temperature: f64,
-    /// Whether the search ended at its limit, so that T is 1.
+    /// Whether the search ended at a limit: the lower one, where T is then 1, or the upper one.
     pub at_limit: bool,
     /// Mean NLL of the calibration rows at T = 1, in nats.
     pub nll_before: f64,
@@ -142,7 +142,16 @@ impl TemperatureResults {
         text += &on_scored_rows(test.as_ref());
         text += ". `fedstein predict` uses it; the other sections of this report are at T = 1.";
         if *at_limit {
-            text += " The search ended at its limit: the calibration rows do not determine a temperature, as where all of them are right.";
+            text += match *temperature > 1.0 {
+                true => {
+                    " The search ended at its upper limit: on the calibration rows the model is confident and wrong, and almost \
+                     equal probabilities of all classes are better."
+                }
+                false => {
+                    " The search ended at its lower limit: the calibration rows do not determine a temperature, as where all of \
+                     them are right."
+                }
+            };
         }
         text
     }

@@ -99,6 +99,7 @@ impl DsgldConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
         scheduled_steps: false,
         chooses_clients: true,
         pairs: false,

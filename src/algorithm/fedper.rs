@@ -40,7 +40,8 @@ impl FedPerConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { untrained_part: true, personal: true, ..Capabilities::FEDERATED };
 }
 
 struct Client<B: Backend> {

@@ -50,8 +50,13 @@ impl GviConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { centralised: true, scheduled_steps: false, pairs: false, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
+        centralised: true,
+        scheduled_steps: false,
+        pairs: false,
+        ..Capabilities::FEDERATED
+    };
 }
 
 struct Client<B: Backend> {

@@ -107,6 +107,11 @@ pub struct Capabilities {
     pub centralised: bool,
     /// Clients predict with parameters of their own.
     pub personal: bool,
+    /// The published parameters have a part that no client trains, such as a head that each has for itself: their scores say
+    /// nothing of the method.
+    pub untrained_part: bool,
+    /// The model's prior is a part of the target. The others have a prior of their own, or none.
+    pub model_prior: bool,
     /// Clients have a tilted density, whose score the client selection can request.
     pub tilted: bool,
     /// The algorithm is defined for one client per round.
@@ -145,6 +150,8 @@ impl Capabilities {
     pub const FEDERATED: Self = Self {
         centralised: false,
         personal: false,
+        untrained_part: false,
+        model_prior: false,
         tilted: false,
         one_client_per_round: false,
         chooses_clients: false,

@@ -142,6 +142,7 @@ impl NewtonConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
         tilted: true,
         curvature: true,
         replies: Replies::Different(ONE_FACTOR_EACH),
@@ -296,8 +297,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             Question::LikelihoodScore { rows, .. } => likelihood.score_in(&theta, *rows, request.round, 0.0),
             Question::Discrepancy { rows, .. } => {
                 let own = likelihood.score_in(&theta, *rows, request.round, 1.0);
-                match self.cavity(&theta, &request.message)? {
-                    Some(cavity) => own.zip(cavity.score_at_start().clone(), |own, others| own + others),
+                // The score of the cavity at Θ is A⁻, whatever the curvature.
+                match request.message.arrays.get(GRADIENT) {
+                    Some(others) => {
+                        let others = Particles::from_array(others, theta.layout(), &self.session)?;
+                        own.zip(others, |own, others| own + others)
+                    }
                     None => own,
                 }
             }

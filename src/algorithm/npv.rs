@@ -67,7 +67,7 @@ impl NpvConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
-        Capabilities { centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
+        Capabilities { model_prior: true, centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
 }
 
 /// The name of the array of log σ_n² `[N, 1]` in messages.

@@ -64,8 +64,12 @@ impl PDsvgdConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { tilted: true, replies: Replies::Different(ONE_FACTOR_EACH), ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
+        tilted: true,
+        replies: Replies::Different(ONE_FACTOR_EACH),
+        ..Capabilities::FEDERATED
+    };
 }
 
 struct Server<B: Backend> {

@@ -106,7 +106,7 @@ impl PFedGpConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
-        Capabilities { personal: true, weighted_rows: false, ..Capabilities::FEDERATED };
+        Capabilities { untrained_part: true, personal: true, weighted_rows: false, ..Capabilities::FEDERATED };
 }
 
 impl PFedGpConfig {

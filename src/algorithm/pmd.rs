@@ -77,7 +77,7 @@ impl PmdConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
-        Capabilities { centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
+        Capabilities { model_prior: true, centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
 }
 
 /// The smallest effective share of the particles after a step: ESS(w) ≥ N/2.

@@ -60,6 +60,7 @@ impl PviConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
         scheduled_steps: false,
         pairs: false,
         natural_parameters: true,

@@ -35,7 +35,8 @@ impl SvgdConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { centralised: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { model_prior: true, centralised: true, ..Capabilities::FEDERATED };
 }
 
 impl Algorithm for SvgdConfig {

@@ -70,6 +70,7 @@ impl UDsvgdConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        model_prior: true,
         tilted: true,
         one_client_per_round: true,
         replies: Replies::Different(REPLACES),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CheckpointError, digest};
 
 /// Version of the layout of manifests and states. Any change to what a half saves requires a new version.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 /// The properties that a run must share with the run that wrote the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Identity {
     /// The parameters of a model that the program brought, one text for each block; `None` with the model of the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_model: Option<Vec<String>>,
+    /// The name of a client selection that the program brought; `None` with the one of the config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_selection: Option<String>,
 }
 
 /// A file of a generation.

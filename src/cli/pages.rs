@@ -52,7 +52,8 @@ pub(super) fn manual(words: &[String]) -> Result<String, CliError> {
     program.build();
     let mut of = &program;
     for word in words {
-        of = of.find_subcommand(word).ok_or_else(|| no_command(of, word))?;
+        let found = of.find_subcommand(word).filter(|of| !of.is_hide_set());
+        of = found.ok_or_else(|| no_command(of, word))?;
     }
     let mut text = Vec::new();
     Man::new(of.clone()).manual(NAME).render(&mut text)?;
@@ -60,7 +61,7 @@ pub(super) fn manual(words: &[String]) -> Result<String, CliError> {
 }
 
 fn no_command(of: &Command, word: &str) -> CliError {
-    let names: Vec<&str> = of.get_subcommands().map(Command::get_name).collect();
+    let names: Vec<&str> = of.get_subcommands().filter(|of| !of.is_hide_set()).map(Command::get_name).collect();
     let of = of.get_bin_name().unwrap_or(NAME);
     if names.is_empty() {
         return CliError::Usage(format!("`{of}` has no commands of its own, and none is named `{word}`"));

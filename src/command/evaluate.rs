@@ -64,7 +64,8 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
     let evaluated = dispatch(&backend, job)??;
 
-    run.note_on_predictor().iter().chain(&about.notes).for_each(|note| print_note(note));
+    let is_own = typed.own.client.is_some();
+    run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
     let directory = NewDirectory::create(&out)?;
     let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
     directory.keep(CONTENTS)?;

@@ -45,7 +45,8 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
     let job = Job { run: &run, config: &config, of_rows: &of_rows, typed: &typed, recalibrated: &recalibrated, range };
     let (text, notes) = dispatch(&backend, job)??;
-    for note in run.note_on_predictor().iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
+    let is_own = typed.own.client.is_some();
+    for note in run.note_on_predictor(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
         crate::cli::print_note(note);
     }
     output::write(out, &text, typed.force)

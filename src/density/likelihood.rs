@@ -224,3 +224,82 @@ impl<B: Backend> Likelihood<B> {
         self.shard.rows()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fedstein_datasets::{Dataset, FeatureScale, Normalisation, Targets};
+    use fedstein_models::{BlrConfig, Network};
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::array::{Array, Values};
+    use crate::backend::{Flex, Precision, Session};
+    use crate::random::Streams;
+    use crate::rows::{Order, Table};
+
+    const ROWS: usize = 12;
+    const BATCH: usize = 4;
+    const TEMPERATURE: f64 = 2.5;
+
+    /// Every scale, with the factor of the sum over a minibatch and that of the sum over all rows.
+    const SCALES: [(LikelihoodScale, f64, f64); 3] = [
+        (LikelihoodScale::Full, 3.0, 1.0),
+        (LikelihoodScale::BatchSum, 1.0, 1.0 / 3.0),
+        (LikelihoodScale::Mean, 0.25, 1.0 / 12.0),
+    ];
+
+    /// A logistic regression on twelve rows of two features, minibatches of four.
+    fn likelihood(scale: LikelihoodScale) -> Likelihood<Flex> {
+        let features = Array2::from_shape_fn((ROWS, 2), |(row, column)| ((7 * row + 3 * column) as f32).sin());
+        let targets = Targets::Classes {
+            labels: (0..ROWS).map(|row| row * row % 2).collect(),
+            names: vec!["0".into(), "1".into()],
+        };
+        let rows = Dataset::new("rows", features, targets).unwrap();
+        let table = Table::new(rows, &Normalisation { features: FeatureScale::Identity, target: None });
+        let shard = Shard::new(table, (0..ROWS).collect(), Session::open(Precision::F64).unwrap());
+        let minibatches = Minibatches::new(Order::EpochPermutation, ROWS, BATCH, Streams::new(1), 0);
+        Likelihood::new(Arc::new(Network::new(BlrConfig::new(2))), shard, minibatches, scale, TEMPERATURE)
+    }
+
+    #[test]
+    fn the_factor_of_a_minibatch_is_rows_over_batch_or_one_or_one_over_batch() {
+        for (scale, of_batch, _) in SCALES {
+            assert_eq!(scale.factor(ROWS, BATCH), of_batch, "{scale:?}");
+        }
+    }
+
+    #[test]
+    fn the_score_of_all_rows_is_the_mean_of_the_minibatches_of_an_epoch() {
+        for (scale, of_batch, of_all) in SCALES {
+            let mut likelihood = likelihood(scale);
+            let whole_scale = likelihood.whole_scale();
+            // A few products and quotients in f64.
+            assert!((whole_scale * TEMPERATURE / of_all - 1.0).abs() < 1e-15, "{scale:?}: {whole_scale}");
+
+            let layout = likelihood.model().layout().clone();
+            let array = Array { shape: vec![2, 3], values: Values::F64(vec![0.3, -0.7, 0.1, 1.2, 0.4, -0.5]) };
+            let at = Particles::from_array(&array, &layout, &Session::open(Precision::F64).unwrap()).unwrap();
+            let values = |of: &Particles<Flex>| of.to_array().unwrap().values.to_f64();
+            let all = values(&likelihood.score_in(&at, Rows::Full, 1, 0.0));
+            let mut mean = vec![0.0; 6];
+            for _ in 0..ROWS / BATCH {
+                let batch = likelihood.draw();
+                let got = values(&likelihood.gradient_on(&batch, &at, 0.0));
+                let score = likelihood.model.likelihood_score(at.blocks(), &batch, of_batch / TEMPERATURE);
+                let want = values(&Particles::from_blocks(score, layout.clone()));
+                // Sums of four terms of order 1 in f64.
+                assert!(
+                    got.iter().zip(&want).all(|(got, want)| (got - want).abs() < 1e-13),
+                    "{scale:?}: {got:?}, {want:?}"
+                );
+                mean.iter_mut().zip(got).for_each(|(mean, got)| *mean += got * BATCH as f64 / ROWS as f64);
+            }
+            assert!(
+                all.iter().zip(&mean).all(|(all, mean)| (all - mean).abs() < 1e-13),
+                "{scale:?}: {all:?}, {mean:?}"
+            );
+            assert!(all.iter().any(|value| value.abs() > 0.01), "{scale:?}: no slope");
+        }
+    }
+}

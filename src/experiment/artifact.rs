@@ -20,7 +20,7 @@ use crate::protocol::ClientId;
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
-use super::checkpoints::{Checkpoints, Digests, Snapshot, blocks_of};
+use super::checkpoints::{Brought, Checkpoints, Digests, Snapshot, blocks_of};
 use super::config::{CheckpointConfig, Config, to_toml_of_own_rows};
 use super::evaluate::Predicted;
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
@@ -52,6 +52,8 @@ pub(super) struct RowsOfRun {
     pub test_lines: Option<Vec<u64>>,
     /// Notes on the rows and the clients, one sentence each.
     pub notes: Vec<String>,
+    /// The name of a client selection that the program brings.
+    pub own_selection: Option<String>,
 }
 
 impl RowsOfRun {
@@ -79,6 +81,7 @@ impl RowsOfRun {
             test_lines: data.test.lines.clone(),
             card,
             notes,
+            own_selection: None,
         }
     }
 }
@@ -219,23 +222,23 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session<B>,
     ) -> Result<(), RunError> {
-        let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes } = rows;
+        let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes, own_selection } = rows;
         // The type parameter chooses the backend, whatever the key says.
         self.resolved.table.insert("backend".into(), B::NAME.into());
-        let own_model = card.own_model.then(|| blocks_of(model.layout()));
+        let brought = Brought { model: card.own_model.then(|| blocks_of(model.layout())), selection: own_selection };
         let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {
             let is_of_these = |past: &Checkpoints| {
-                past.must_be_on(B::NAME).and(past.must_be_of(&digests, own_model.as_deref(), config.rounds)).is_ok()
+                past.must_be_on(B::NAME).and(past.must_be_of(&digests, &brought, config.rounds)).is_ok()
             };
             if !self.checkpoints.as_ref().is_some_and(is_of_these) {
-                let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests, own_model);
+                let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests, brought);
                 self.checkpoints = config.checkpoint.enabled.then(new);
             }
             return Ok(());
         }
         if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.must_be_of(&digests, own_model.as_deref(), config.rounds)?;
+            checkpoints.must_be_of(&digests, &brought, config.rounds)?;
         }
         let dir = match self.lock.take() {
             Some(lock) => RunDir::reopen(&self.path, lock),
@@ -246,7 +249,7 @@ impl Artifacts {
         self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
-            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, own_model));
+            self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, brought.clone()));
         }
         let config_toml = match card.own_data {
             true => to_toml_of_own_rows(&self.resolved),
@@ -274,6 +277,8 @@ impl Artifacts {
         self.name = config.name.clone();
         self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
         self.facts = facts(config, particles, (about, clients), (kind, model), session);
+        let of_program = |name: &String| ("client selection".to_owned(), format!("{name}, of the program"));
+        self.facts.extend(brought.selection.as_ref().map(of_program));
         self.dir = Some(dir);
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::particles::Particles;
 use crate::protocol::{ClientId, Message, Question, RequestKind, Setup};
 use crate::random::{Purpose, Streams};
 use crate::rows::{Rows, Shard, Table};
-use crate::schedule::{Random, Schedule, ScheduleSetup};
+use crate::schedule::{OwnSelection, Random, Schedule, ScheduleSetup};
 use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
@@ -85,7 +85,42 @@ impl Config {
     pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
         match algorithm.clients_per_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
-            None => self.schedule.build(ScheduleSetup { clients, streams, svgd_bandwidth: self.kernel.median_rule() }),
+            None => self.schedule.build(self.schedule_setup(clients, streams)),
+        }
+    }
+
+    /// Builds a program's own schedule over K clients, of which it selects up to `schedule.clients`.
+    ///
+    /// # Errors
+    /// The algorithm does not leave the selection to a schedule, or has no answer to its question.
+    pub(super) fn own_schedule(
+        &self,
+        selection: &OwnSelection,
+        algorithm: &impl Algorithm,
+        clients: usize,
+        streams: Streams,
+    ) -> Result<Box<dyn Schedule>, RunError> {
+        let (kind, can) = (self.algorithm.name(), algorithm.capabilities());
+        let schedule = selection.build(self.schedule_setup(clients, streams));
+        let problem = if can.centralised {
+            "has all rows in one place"
+        } else if can.chooses_clients {
+            "chooses the clients of a round itself"
+        } else if schedule.question().is_some() && !can.tilted {
+            "has no tilted densities, which the selection asks for (`Schedule::question`)"
+        } else {
+            return Ok(schedule);
+        };
+        let name = selection.name();
+        Err(RunError::Config(format!("Experiment::with_selection(\"{name}\"): algorithm kind `{kind}` {problem}")))
+    }
+
+    fn schedule_setup(&self, clients: usize, streams: Streams) -> ScheduleSetup {
+        ScheduleSetup {
+            clients,
+            per_round: self.schedule.clients(),
+            streams,
+            svgd_bandwidth: self.kernel.median_rule(),
         }
     }
 
@@ -112,6 +147,7 @@ impl Config {
             row_sums: algorithm.row_sums,
             outlier_scores,
             wire,
+            sends: !algorithm.centralised,
         };
         let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
         let (stop, calibration) = (StopConfig::default(), CalibrationConfig::default());

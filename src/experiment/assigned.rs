@@ -57,7 +57,7 @@ pub(super) fn assigned(
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
     let data = scaled_by_trained_rows(data, &partition);
     let data = with_evaluated_rows(config, data, &partition)?;
-    let rare = rare_classes::note(config, &data.test.targets)?;
+    let rare = rare_classes::note(config, &data.train.targets, &data.test.targets)?;
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);

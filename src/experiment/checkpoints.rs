@@ -64,6 +64,15 @@ impl Digests {
     }
 }
 
+/// What a program brings in the place of its config's.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Brought {
+    /// The blocks of its model, from [`blocks_of`].
+    pub model: Option<Vec<String>>,
+    /// The name of its client selection.
+    pub selection: Option<String>,
+}
+
 /// The checkpoints of one run.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -79,15 +88,16 @@ impl Checkpoints {
     /// The checkpoints of a new run; nothing is written yet.
     ///
     /// # Arguments
-    /// * `own_model`: the blocks of a model of the program's own, from [`blocks_of`]
+    /// * `brought`: what the program brings in the place of the config's
     pub fn new(
         dir: PathBuf,
         resolved: &Resolved,
         Digests { data, partition }: Digests,
-        own_model: Option<Vec<String>>,
+        Brought { model: own_model, selection: own_selection }: Brought,
     ) -> Self {
         let config = flat(&resolved.table);
-        let identity = Identity { config_sha256: config_digest(&config), config, data, partition, own_model };
+        let config_sha256 = config_digest(&config);
+        let identity = Identity { config_sha256, config, data, partition, own_model, own_selection };
         Self { store: Store::new(dir), identity, is_resumed: false, changed: BTreeSet::new(), last: Instant::now() }
     }
 
@@ -152,12 +162,19 @@ impl Checkpoints {
 
     /// Checks that the newest checkpoint fits this run.
     ///
-    /// # Arguments
-    /// * `own_model`: as of [`Self::new`]
+    /// # Errors
+    /// As [`Self::must_have`], or the newest checkpoint was made with another client selection.
+    pub fn must_be_of(&self, digests: &Digests, brought: &Brought, rounds: usize) -> Result<(), CheckpointError> {
+        let selections = [&self.identity.own_selection, &brought.selection].map(Option::as_deref);
+        same_selection(selections).map_err(CheckpointError::Model)?;
+        self.must_have(digests, brought.model.as_deref(), rounds)
+    }
+
+    /// Checks that the newest checkpoint is of these rows and this model.
     ///
     /// # Errors
     /// The newest checkpoint was made from other data or with another model, or lies beyond the last round.
-    pub fn must_be_of(
+    pub fn must_have(
         &self,
         digests: &Digests,
         own_model: Option<&[String]>,
@@ -280,6 +297,27 @@ impl Checkpoints {
 /// The names and shapes of a model's blocks, as texts.
 pub(super) fn blocks_of(layout: &Layout) -> Vec<String> {
     layout.blocks().iter().map(|block| format!("{} {:?}", block.name, block.shape)).collect()
+}
+
+/// Checks that a run resumes with its own client selection.
+///
+/// # Errors
+/// A sentence that says which selection the run has.
+fn same_selection([old, new]: [Option<&str>; 2]) -> Result<(), String> {
+    match (old, new) {
+        (old, new) if old == new => Ok(()),
+        (Some(old), Some(new)) => {
+            Err(format!("this run has the client selection `{old}`, and Experiment::with_selection brings `{new}`"))
+        }
+        (Some(old), None) => Err(format!(
+            "this run has a client selection of its own, `{old}`, which no config describes; the program that made it resumes it \
+             (`Artifacts::resume`, `Experiment::with_selection`)"
+        )),
+        _ => {
+            Err("this run has the client selection of its config; resume it without `Experiment::with_selection`"
+                .into())
+        }
+    }
 }
 
 /// Checks that a run resumes with its own model.

@@ -126,7 +126,7 @@ impl Finished {
         })?;
         let digests = Digests::of(&again.data, &again.partition);
         let own_model = self.model.as_ref().map(|model| blocks_of(model.layout()));
-        kept.must_be_of(&digests, own_model.as_deref(), config.rounds).map_err(|error| self.of_checkpoint(error))?;
+        kept.must_have(&digests, own_model.as_deref(), config.rounds).map_err(|error| self.of_checkpoint(error))?;
         Ok(again)
     }
 
@@ -136,9 +136,9 @@ impl Finished {
         let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(reason)));
         if matches!(config.data()?, DataConfig::Sites(_)) {
             return no(format!(
-                "the clients of {run} are sites, which keep their states themselves: at a site, its results \
-                 (`<state>/<run>/results`) are of its own predictor, and predict with it; leave --client out to predict \
-                 with the published particles (in a program: `Finished::forecast`)"
+                "the clients of {run} are sites, which keep their states themselves: with \
+                 `evaluation.personal` a site's results (`<state>/<run>/results`) predict with its own predictor; leave --client out \
+                 to predict here with the published particles (in a program: `Finished::forecast`)"
             ));
         }
         let during = "a run with `evaluation.personal` = true scores them itself (`Outcome::personal`, clients.csv)";
@@ -158,7 +158,7 @@ impl Finished {
         let Some(last) = self.summary.rounds.last().map(|record| record.round) else {
             return no(format!(
                 "{run} has a site's own results, without the states of clients; leave --client out to predict with the \
-                 published particles (in a program: `Finished::forecast`)"
+                 predictor of these results (in a program: `Finished::forecast`)"
             ));
         };
         let can = config.algorithm.capabilities();

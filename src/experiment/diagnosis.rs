@@ -105,23 +105,31 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
 const RISEN: f64 = 0.1;
 
 /// That predictions have become worse since an earlier round, by the NLL of the scored rows; of the clients' own predictors,
-/// where these were scored.
+/// where these were scored, of which no state of an earlier round is kept.
 pub(super) fn risen(records: impl Iterator<Item = RoundRecord>) -> Option<String> {
     let column = |record: &RoundRecord, name: &str| {
         let metric = record.metrics.iter().find(|(metric, _)| **metric == *name);
         metric.and_then(|(_, value)| *value).filter(|value| value.is_finite())
     };
+    let mut own = false;
     let nll = |record: RoundRecord| {
-        let value = column(&record, "personal_nll").or_else(|| column(&record, "nll"))?;
-        Some((record.round, value))
+        let personal = column(&record, "personal_nll");
+        own |= personal.is_some();
+        Some((record.round, personal.or_else(|| column(&record, "nll"))?))
     };
     let values: Vec<(usize, f64)> = records.filter_map(nll).collect();
+    let (whose, remedy) = match own {
+        true => ("clients' own predictors", "fewer `rounds` or smaller steps help"),
+        false => {
+            ("scored rows", "`stop.patience` with `partition.validation` keeps the best round (docs/configuration.md)")
+        }
+    };
     let (round, best) = *values.iter().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let (_, last) = *values.last()?;
     (last - best > RISEN).then(|| {
         format!(
-            "the NLL of the scored rows was lowest after round {round}, {best:.3}, and is {last:.3} now: the method diverges or \
-             fits noise; `stop.patience` with `partition.validation` keeps the best round (docs/configuration.md)"
+            "the NLL of the {whose} was lowest after round {round}, {best:.3}, and is {last:.3} now: the method diverges or \
+             fits noise; {remedy}"
         )
     })
 }
@@ -222,6 +230,8 @@ mod tests {
         assert!(risen(records(&[Some(0.9), Some(0.5), Some(0.59)], "nll")).is_none());
         assert!(risen(records(&[Some(0.5), Some(f64::NAN)], "nll")).is_none());
         assert!(risen(records(&[Some(0.5), Some(5.0)], "accuracy")).is_none() && risen(records(&[], "nll")).is_none());
-        assert!(risen(records(&[Some(0.5), Some(5.0)], "personal_nll")).is_some());
+        let note = risen(records(&[Some(0.5), Some(5.0)], "personal_nll")).unwrap();
+        // `stop.patience` would be refused.
+        assert!(note.contains("of the clients' own predictors") && !note.contains("stop.patience"), "{note}");
     }
 }

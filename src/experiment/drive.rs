@@ -7,8 +7,8 @@ use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
 use crate::federation::server::{Federation, RoundObserver as _};
 use crate::protocol::ServerHalf;
-use crate::random::Streams;
 use crate::report::ClientNames;
+use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
 use super::calibrate::{Asked, Plan};
@@ -50,6 +50,7 @@ pub(super) fn on_correlation<B: Backend>(
 pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub config: &'a Config,
     pub algorithm: &'a A,
+    pub schedule: Box<dyn Schedule>,
     pub server: Box<dyn ServerHalf<B>>,
     /// The clients, here or elsewhere.
     pub fleet: &'a dyn Fleet,
@@ -63,7 +64,6 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     /// What is learned from calibration rows after the last round.
     pub calibration: Option<Plan>,
     pub policy: FaultPolicy,
-    pub streams: Streams,
     pub session: Session<B>,
 }
 
@@ -76,6 +76,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let Self {
             config,
             algorithm,
+            mut schedule,
             mut server,
             fleet,
             roster,
@@ -84,11 +85,9 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             personal,
             calibration,
             mut policy,
-            streams,
             session,
         } = self;
         observer.clients(&names);
-        let mut schedule = config.schedule(algorithm, roster.len(), streams);
         let past = match artifacts.as_deref().and_then(Artifacts::past) {
             Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
             None => None,
@@ -99,9 +98,9 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let mut recorder =
             RunRecorder::new((config, advice, columns), judge, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
-        if let Some(note) = participation::planned(config.rounds, per_round, roster.len()) {
-            observer.note(&note);
-        }
+        let planned = participation::planned(config.rounds, per_round, roster.len());
+        // With all rows in one place there is nobody to select.
+        planned.filter(|_| !algorithm.capabilities().centralised).iter().for_each(|note| observer.note(note));
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
             observer.continued(round, config.rounds);

@@ -48,8 +48,14 @@ impl Length {
                 let stop = Stop { share: Self::SHARE, patience: rounds(Self::PATIENCE) };
                 Self { rounds: rounds(Self::WITH), stop: Some(stop) }
             }
-            false => Self { rounds: rounds(Self::WITHOUT), stop: None },
+            false => Self::without_stop(clients),
         }
+    }
+
+    /// The length of a run whose rounds cannot be compared by validation rows.
+    pub fn without_stop(clients: usize) -> Self {
+        let [visits, least, most] = Self::WITHOUT;
+        Self { rounds: visits.saturating_mul(clients).clamp(least, most), stop: None }
     }
 
     /// Whether there are enough rows to hold some out.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::Capabilities;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
-use crate::datasets::{Dataset, Normalisation, Partition, Targets};
+use crate::datasets::{DataConfig, Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
@@ -21,11 +22,32 @@ use crate::protocol::ClientId;
 use crate::report::{PersonalRow, PersonalTable};
 use crate::rows::Table;
 
+use super::config::Config;
 use super::evaluate::EvaluatorConfig;
 use super::judge::OwnScores;
 
 /// Columns of `rounds.csv`; undefined ones are `None`.
 pub(super) type Columns = Vec<(&'static str, Option<f64>)>;
+
+/// That the scores and predictions of the published parameters are not those of the method, whose clients complete them;
+/// `None` for a method that publishes what it trains.
+pub(super) fn note_on_published(config: &Config, can: Capabilities) -> Option<String> {
+    let name = config.algorithm.name();
+    let at_sites = matches!(config.data(), Ok(DataConfig::Sites(_)));
+    let remedy = match (config.evaluation.personal, at_sites) {
+        (true, false) => {
+            "the clients' own predictors are scored in personal_* and clients.csv, and predict with --client"
+        }
+        (true, true) => "the clients' own predictors are scored in personal_*, and are in the sites' own results",
+        (false, _) => "set `evaluation.personal` = true for the scores of the clients' own predictors",
+    };
+    can.untrained_part.then(|| {
+        format!(
+            "algorithm kind `{name}` publishes parameters of which a part stays untrained, because each client has its own: \
+             accuracy, NLL, report and predictions of these parameters say nothing of the method; {remedy}"
+        )
+    })
+}
 
 /// The column of `rounds.csv` with the number of clients that the personalised metrics cover.
 pub const SCORED_CLIENTS: &str = "scored_clients";

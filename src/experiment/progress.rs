@@ -45,7 +45,8 @@ pub trait Observer: Send + Sync {
     /// [`Self::finished_round`]. The run then returns [`RunError::Interrupted`](crate::error::RunError::Interrupted), after a
     /// checkpoint where it has files and `checkpoint.enabled`, and
     /// [`Artifacts::resume`](super::Artifacts::resume) goes on with it. After the last round the run is
-    /// finished; [`serve`](super::serve()) then waits no longer for sites that are silent.
+    /// finished; [`serve`](super::serve()) then queries it while it waits for sites that are silent, and waits no longer once
+    /// it has become true.
     fn wants_to_stop(&self) -> bool {
         false
     }
@@ -244,10 +245,11 @@ fn describe_metrics(record: &RoundRecord) -> String {
     let shown: &[(&str, &str)] = match personal {
         true => &[
             ("personal_accuracy", "personal accuracy"),
-            ("personal_rmse", "RMSE"),
-            ("personal_nll", "NLL"),
-            ("personal_ece", "ECE"),
+            ("personal_rmse", "personal RMSE"),
+            ("personal_nll", "personal NLL"),
+            ("personal_ece", "personal ECE"),
             ("accuracy", "global accuracy"),
+            ("rmse", "global RMSE"),
         ],
         false => &[("accuracy", "accuracy"), ("rmse", "RMSE"), ("nll", "NLL"), ("ece", "ECE")],
     };

@@ -19,8 +19,8 @@ const NAMED: usize = 5;
 /// How long the server waits.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// The shortest time that sites get before the first round, in which they read their files; and the time that they get
-    /// after the last one where there is no deadline.
+    /// The shortest time that sites get before the first round, in which they read their files, and after the last one, in
+    /// which they write their reports.
     least: Duration,
     /// The time after which the user learns for whom the server waits.
     silent: Duration,
@@ -88,13 +88,15 @@ impl<'a> Questions<'a> {
         let sent: Vec<Result<u64, String>> = peers.iter().map(send).collect();
         let (asked, numbers): (Vec<Peer>, Vec<u64>) =
             peers.iter().zip(&sent).filter_map(|(peer, sent)| Some((*peer, *sent.as_ref().ok()?))).unzip();
-        let (time, observer) = (self.deadline.unwrap_or(self.times.least), self.observer);
-        let ends = || observer.wants_to_stop() || observer.gives_up();
+        let (time, observer) = (self.deadline.unwrap_or_default().max(self.times.least), self.observer);
+        // Who wanted the rounds to stop has not yet seen that sites are silent.
+        let stopped = observer.wants_to_stop();
+        let ends = || observer.gives_up() || (!stopped && observer.wants_to_stop());
         let answers = self.wait(&asked, &numbers, Some(time), ends).unwrap_or_default();
         let reason = |sent: &Result<u64, String>| match sent {
             Err(reason) => Some(reason.clone()),
             Ok(number) => match answers.iter().find(|answer| answer.number == *number) {
-                None => Some("it has not answered".to_owned()),
+                None => Some("it has not answered in time".to_owned()),
                 Some(answer) => answer.what.as_ref().err().cloned(),
             },
         };
@@ -165,9 +167,11 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::datasets::Recalibration;
     use crate::experiment::config::ConfigLoader;
     use crate::experiment::{Overrides, Source};
     use crate::remote::{Arrival, Carrier, Limits, Parcel, open, seal};
+    use crate::report::CalibrationResults;
 
     const RUN: u64 = 3;
 
@@ -211,11 +215,12 @@ mod tests {
         }
     }
 
-    /// Keeps the notes, and gives up after a first one if it is impatient.
+    /// Keeps the notes, and gives up after a first one if it is impatient. It wants the run to stop from so many notes on.
     #[derive(Default)]
     struct Notes {
         notes: Mutex<Vec<String>>,
         is_impatient: bool,
+        stops_from: Option<usize>,
     }
 
     impl Observer for Notes {
@@ -226,17 +231,38 @@ mod tests {
         fn gives_up(&self) -> bool {
             self.is_impatient && !self.notes.lock().unwrap().is_empty()
         }
+
+        fn wants_to_stop(&self) -> bool {
+            self.stops_from.is_some_and(|from| self.notes.lock().unwrap().len() >= from)
+        }
     }
 
-    /// What comes of a question to all of these sites, with this deadline in seconds and short times; and the notes.
-    fn asked(sites: &Sleeping, deadline: f64, notes: &Notes) -> Result<usize, RunError> {
+    /// Questions to these sites, with this deadline in seconds and short times; and all sites.
+    fn questions<'a>(
+        sites: &'a Sleeping,
+        deadline: f64,
+        least: Duration,
+        notes: &'a Notes,
+    ) -> (Questions<'a>, Vec<Peer>) {
         let text = format!("data = {{ kind = \"digits\" }}\nrounds = 9\nfederation = {{ deadline = {deadline:?} }}");
         let source = Source { name: "test", text: &text };
         let (config, _) = ConfigLoader::default().load(source, &Overrides::default()).unwrap();
-        let times = Times { least: Duration::from_millis(60), silent: Duration::from_millis(20) };
-        let questions = Questions { times, ..Questions::new(Link::new(sites, RUN), &config, notes) };
-        let peers: Vec<Peer> = (0..questions.peers()).collect();
+        let times = Times { least, silent: Duration::from_millis(20) };
+        (Questions { times, ..Questions::new(Link::new(sites, RUN), &config, notes) }, (0..sites.sites).collect())
+    }
+
+    /// What comes of a question to all of these sites.
+    fn asked(sites: &Sleeping, deadline: f64, notes: &Notes) -> Result<usize, RunError> {
+        let (questions, peers) = questions(sites, deadline, Duration::from_millis(60), notes);
         questions.ask(&peers, &Content::Describe {}, &Arrays::default()).map(|answers| answers.len())
+    }
+
+    /// What comes of telling all of these sites a calibration.
+    fn told(sites: &Sleeping, least: Duration, notes: &Notes) -> Vec<String> {
+        let (questions, peers) = questions(sites, 0.0, least, notes);
+        let kept = Recalibration { rows: 9, temperature: None, vector: None, isotonic: None, conformal: None };
+        let results = CalibrationResults { rows: 9, clients: 2, temperature: None, map: None, sets: None };
+        questions.tell_calibration(&peers, &Calibrated { kept, results })
     }
 
     #[test]
@@ -254,6 +280,19 @@ mod tests {
             notes.notes.into_inner().unwrap(),
             [format!("waiting for 0.06 s at most for the answer of {named}")]
         );
+    }
+
+    #[test]
+    fn sites_that_are_silent_after_the_last_round_are_noted_and_nobody_waits_for_them_for_ever() {
+        let of =
+            |site: usize| format!("a site's own results have no calibration: ward-{site}: it has not answered in time");
+        let (short, long) = (Duration::from_millis(60), Duration::from_secs(3600));
+        assert_eq!(told(&Sleeping::new(2, 4), short, &Notes::default()), [of(2), of(3)]);
+        // Who stopped the rounds still hears the sites that answer; who stops the wait ends it.
+        let stopped = Notes { stops_from: Some(0), ..Notes::default() };
+        assert!(told(&Sleeping::new(4, 4), long, &stopped).is_empty());
+        let stops = Notes { stops_from: Some(1), ..Notes::default() };
+        assert_eq!(told(&Sleeping::new(3, 4), long, &stops), [of(3)]);
     }
 
     #[test]

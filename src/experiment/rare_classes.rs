@@ -14,12 +14,18 @@ const LISTED: usize = 5;
 
 /// The note on the rows that are evaluated; `None` where every class has [`FEW`] of them, or there are no classes.
 ///
+/// # Arguments
+/// * `trained`: the targets of the training rows: a class without any is of no interest
+///
 /// # Errors
 /// The configuration is invalid.
-pub(super) fn note(config: &Config, evaluated: &Targets) -> Result<Option<String>, ConfigError> {
-    let Targets::Classes { labels, names } = evaluated else { return Ok(None) };
-    let counts = evaluated.counts(0..labels.len());
-    let few: Vec<(&String, &usize)> = names.iter().zip(&counts).filter(|(_, count)| **count < FEW).collect();
+pub(super) fn note(config: &Config, trained: &Targets, evaluated: &Targets) -> Result<Option<String>, ConfigError> {
+    let (Targets::Classes { labels, names }, Targets::Classes { labels: all, .. }) = (evaluated, trained) else {
+        return Ok(None);
+    };
+    let (counts, known) = (evaluated.counts(0..labels.len()), trained.counts(0..all.len()));
+    let classes = names.iter().zip(&counts).zip(known).filter(|(_, known)| *known > 0);
+    let few: Vec<(&String, &usize)> = classes.map(|(class, _)| class).filter(|(_, count)| **count < FEW).collect();
     let class = |(name, count): &(&String, &usize)| format!("`{}` ({count})", quoted(name));
     let listed: Vec<String> = few.iter().take(LISTED).map(class).collect();
     let more = if few.len() > LISTED { format!(" and {} more classes", few.len() - LISTED) } else { String::new() };

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -259,7 +260,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));
         let ended = early.into_iter().chain(self.stop.choice(round)).collect();
         let best = self.stop.best().map(|best| best.round);
-        let risen = diagnosis::risen(self.notes.rounds.records()).filter(|_| best.is_none());
+        // Scores of parameters of which a part is untrained say nothing of the method.
+        let is_judged = self.config.evaluation.personal || !self.config.algorithm.capabilities().untrained_part;
+        let risen = diagnosis::risen(self.notes.rounds.records()).filter(|_| best.is_none() && is_judged);
         risen.iter().for_each(|note| self.observer.note(note));
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, participation, .. } = self.notes;

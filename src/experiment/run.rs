@@ -15,6 +15,7 @@ use crate::protocol::{ClientId, all_here};
 use crate::random::{self, Streams};
 use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
+use crate::schedule::OwnSelection;
 
 use super::artifact::{Artifacts, RowsOfRun};
 use super::assemble::{check_size, first_particles};
@@ -26,7 +27,7 @@ use super::evaluate::Evaluator;
 use super::judge::{Judge, Place};
 use super::outcome::Outcome;
 use super::own_model;
-use super::personal::HeldOutRows;
+use super::personal::{HeldOutRows, note_on_published};
 use super::prior_correction;
 use super::progress::Observer;
 
@@ -53,12 +54,14 @@ pub struct Experiment<A: Algorithm = AlgorithmConfig> {
     pub data: Option<TrainTest>,
     /// An algorithm that replaces the one of `[algorithm]`, if given.
     pub algorithm: Option<A>,
+    /// A client selection that replaces the one of `[schedule]`, if given.
+    pub selection: Option<OwnSelection>,
 }
 
 impl Experiment {
     /// The experiment of a config; `data_dir` is the directory of the data sets.
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
-        Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None }
+        Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None, selection: None }
     }
 }
 
@@ -107,8 +110,37 @@ impl<A: Algorithm> Experiment<A> {
     /// The same experiment with an algorithm in place of `[algorithm]`.
     #[must_use]
     pub fn with_algorithm<O: Algorithm>(self, algorithm: O) -> Experiment<O> {
-        let Self { config, data_dir, model, data, .. } = self;
-        Experiment { config, data_dir, model, data, algorithm: Some(algorithm) }
+        let Self { config, data_dir, model, data, selection, .. } = self;
+        Experiment { config, data_dir, model, data, algorithm: Some(algorithm), selection }
+    }
+
+    /// The same experiment with a client selection in place of the kind of `[schedule]`, whose `clients` remains the largest
+    /// number of clients in a round. The run's files call it by its name; `Artifacts::resume` needs a program that provides
+    /// it again.
+    ///
+    /// ```no_run
+    /// # use fedstein::{backend::Flex, error::RunError, experiment::{Config, Experiment, Quiet, run}};
+    /// use fedstein::schedule::{Indicators, OwnSelection, Schedule, Selection};
+    ///
+    /// /// The first clients of each round, in the order of their numbers.
+    /// struct Lowest {
+    ///     per_round: usize,
+    /// }
+    ///
+    /// impl Schedule for Lowest {
+    ///     fn select(&mut self, _round: usize, _: Option<&Indicators>) -> Result<Selection, RunError> {
+    ///         Ok((0..self.per_round).collect::<Vec<_>>().into())
+    ///     }
+    /// }
+    /// # fn f(config: Config) -> Result<(), RunError> {
+    /// let lowest = OwnSelection::new("lowest", |setup| Box::new(Lowest { per_round: setup.per_round }));
+    /// run::<Flex>(&Experiment::new(config, "data").with_selection(lowest), &Quiet, None)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_selection(self, selection: OwnSelection) -> Self {
+        Self { selection: Some(selection), ..self }
     }
 }
 
@@ -146,7 +178,7 @@ fn run_with<B: Backend>(
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =
         assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
     let uncorrected = prior_correction::uncorrected(config, can, &partition.counts(&data.train.targets));
-    let notes: Vec<String> = notes.into_iter().chain(uncorrected).collect();
+    let notes: Vec<String> = notes.into_iter().chain(uncorrected).chain(note_on_published(config, can)).collect();
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
@@ -158,6 +190,10 @@ fn run_with<B: Backend>(
         None => config.model(&data.train)?,
     };
     check_size(algorithm, &*model)?;
+    let schedule = match &experiment.selection {
+        Some(own) => config.own_schedule(own, algorithm, shards.len(), streams)?,
+        None => config.schedule(algorithm, shards.len(), streams),
+    };
     let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
     if observer.gives_up() {
         return Err(RunError::Interrupted { round: 0, rounds: config.rounds });
@@ -165,6 +201,7 @@ fn run_with<B: Backend>(
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let mut rows = RowsOfRun::here(config, &data, &partition, notes);
         (rows.card.own_model, rows.card.own_data) = (experiment.model.is_some(), experiment.data.is_some());
+        rows.own_selection = experiment.selection.as_ref().map(|own| own.name().to_owned());
         artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
@@ -218,6 +255,7 @@ fn run_with<B: Backend>(
     let prepared = Prepared {
         config,
         algorithm,
+        schedule,
         server,
         fleet,
         roster: &roster,
@@ -226,7 +264,6 @@ fn run_with<B: Backend>(
         personal: config.evaluation.personal,
         calibration,
         policy,
-        streams,
         session: session.clone(),
     };
     let outcome = prepared.run(observer, artifacts)?;
@@ -263,10 +300,12 @@ fn client_states() -> PathBuf {
 fn headline(config: &Config, data: &str, particles: usize, partition: &Partition, clients: usize) -> String {
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
     let algorithm = config.algorithm.name();
-    let plural = if particles == 1 { "" } else { "s" };
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
     format!(
-        "{}: {algorithm}, {particles} particle{plural}, {rows} rows of {data} at {clients} clients ({}), backend {}, seed {}",
+        "{}: {algorithm}, {particles} particle{}, {rows} rows of {data} at {clients} client{} ({}), backend {}, seed {}",
         config.name,
+        plural(particles),
+        plural(clients),
         config.partition_kind(),
         config.backend,
         config.seed

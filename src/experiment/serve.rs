@@ -18,6 +18,7 @@ use super::drive::{Prepared, on_correlation};
 use super::evaluate::Evaluator;
 use super::judge::{Judge, Place};
 use super::outcome::Outcome;
+use super::personal::note_on_published;
 use super::progress::Observer;
 use super::questions::Questions;
 use super::sites::{PublicRows, Sites};
@@ -58,6 +59,7 @@ pub fn serve<B: Backend>(
     let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
     let (card, units) = sites.card(&questions, config)?;
     let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
+    notes.extend(note_on_published(config, can));
     let basis = sites.basis(&questions, config, &card)?;
     let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
     notes.extend(of_test.into_iter().flatten());
@@ -123,9 +125,11 @@ pub fn serve<B: Backend>(
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
     on_correlation(&*server, config, || None)?.iter().for_each(|note| observer.note(note));
+    let schedule = config.schedule(algorithm, roster.len(), streams);
     let prepared = Prepared {
         config,
         algorithm,
+        schedule,
         server,
         fleet,
         roster: &roster,
@@ -134,7 +138,6 @@ pub fn serve<B: Backend>(
         personal,
         calibration,
         policy,
-        streams,
         session,
     };
     let outcome = prepared.run(observer, artifacts)?;

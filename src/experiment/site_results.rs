@@ -9,6 +9,7 @@ use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
 use super::evaluate::Predicted;
 use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
+use super::personal::note_on_published;
 use super::{rotation, run_dir, run_report};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
@@ -122,13 +123,24 @@ impl Finished {
         self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == predictor)
     }
 
-    /// That new rows are predicted by another predictor than that of the results; `None` where they are not.
-    pub fn note_on_predictor(&self) -> Option<String> {
-        self.has_predictor(OWN_OF_ROWS).then(|| {
+    /// That new rows are predicted by another predictor than that of the results, or by one that is not the method's;
+    /// `None` where they are not.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    /// * `client`: whether a client's own predictor predicts
+    pub fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
+        if client || self.has_predictor(OWN) {
+            return None;
+        }
+        if !self.has_predictor(OWN_OF_ROWS) {
+            return note_on_published(config, config.algorithm.capabilities());
+        }
+        Some(
             "the report in this directory is of the client's own predictor, which needs its training rows; these predictions are \
              of the published particles, and differ from it (docs/federation.md)"
-                .to_owned()
-        })
+                .to_owned(),
+        )
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Rules {
     pub outlier_scores: bool,
     /// The precision in which arrays are sent in both directions.
     pub wire: Wire,
+    /// Whether messages are sent at all, so that their bytes count: not where all rows are in one place.
+    pub sends: bool,
 }
 
 impl Default for Rules {
@@ -43,6 +45,7 @@ impl Default for Rules {
             row_sums: &[],
             outlier_scores: false,
             wire: Wire::Full,
+            sends: true,
         }
     }
 }

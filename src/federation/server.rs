@@ -127,6 +127,7 @@ impl<B: Backend> Federation<'_, B> {
                 None => None,
             };
             let selection = self.schedule.select(round, indicators.as_ref());
+            let selection = selection.map_err(|error| failed(observer, &gathered.events, error))?;
             let selection_seconds = start.elapsed().as_secs_f64();
             observer.round_started(round, &selection.clients);
             let step_factor = observer.step_factor(round);
@@ -139,6 +140,7 @@ impl<B: Backend> Federation<'_, B> {
             self.policy.reliability.counted.extend(used.iter().map(|client| (*client, round)));
             self.fleet.settle(round, &used);
             numbers.extend(self.server.numbers().into_iter().map(|(name, value)| (name.to_owned(), value)));
+            let traffic = if self.policy.rules.sends { traffic } else { Traffic::default() };
             let Traffic { down: downlink_bytes, up: uplink_bytes } = traffic;
             let server_bytes = self.server.state_bytes();
             let policy = self.policy.clone();
@@ -338,7 +340,8 @@ impl<B: Backend> Federation<'_, B> {
         events: &mut Vec<Event>,
     ) -> Result<Indicators, RunError> {
         let outgoing = Outgoing::new(self.server, (round, 1.0), self.policy.rules.wire);
-        let request = |client| Ok(Request::new(round, client, Ask::Answer(question), outgoing.to(client)?));
+        let message = |client| outgoing.sent(self.server.question_for(round, client, &question)?);
+        let request = |client| Ok(Request::new(round, client, Ask::Answer(question), message(client)?));
         let clients: Vec<ClientId> = (0..self.rows.len()).collect();
         let replies = ask_clients(self.fleet, self.policy, &clients, request, (traffic, events))?;
         Indicators::of(&question, self.server.particles(), &replies, &self.session)
@@ -361,8 +364,14 @@ impl<'a, B: Backend> Outgoing<'a, B> {
         Self { server, round, step_factor, wire, to_all: OnceCell::new() }
     }
 
+    /// The message of a visit of this client.
     fn to(&self, client: ClientId) -> Result<SharedMessage, RunError> {
-        if let Some(own) = self.server.configure_for(self.round, client)? {
+        self.sent(self.server.configure_for(self.round, client)?)
+    }
+
+    /// A client's own message as it is sent, or the one for all clients.
+    fn sent(&self, own: Option<Message>) -> Result<SharedMessage, RunError> {
+        if let Some(own) = own {
             return Ok(SharedMessage::sent(self.with_factor(own), self.wire));
         }
         if let Some(message) = self.to_all.get() {

@@ -103,9 +103,16 @@ mod tests {
     }
 
     fn of(rule: RobustBarycenter, sets: &[Particles<Flex>]) -> (Vec<f64>, Vec<f64>) {
-        let weights = vec![1.0 / sets.len() as f64; sets.len()];
-        let (found, weights) = robust_barycenter(rule, sets, &weights, &BarycenterConfig::default()).unwrap();
-        (found.particles.to_array().unwrap().values.to_f64(), weights)
+        weighted(rule, sets, &vec![1.0 / sets.len() as f64; sets.len()])
+    }
+
+    fn weighted(rule: RobustBarycenter, sets: &[Particles<Flex>], weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let (found, weights) = robust_barycenter(rule, sets, weights, &BarycenterConfig::default()).unwrap();
+        (numbers(&found.particles), weights)
+    }
+
+    fn numbers(set: &Particles<Flex>) -> Vec<f64> {
+        set.to_array().unwrap().values.to_f64()
     }
 
     fn assert_near(got: &[f64], want: &[f64], within: f64) {
@@ -148,7 +155,36 @@ mod tests {
         // The plain barycenter moves with the outlying set.
         let plain =
             barycenter(&with(1e3), None, &index_mean(&with(1e3)).unwrap(), &BarycenterConfig::default()).unwrap();
-        assert!(plain.particles.to_array().unwrap().values.to_f64()[0] > 100.0);
+        assert!(numbers(&plain.particles)[0] > 100.0);
+    }
+
+    #[test]
+    fn sets_of_unequal_weights_count_by_their_weights() {
+        // ω at (±1, 0) and 1 − 2ω at (0, 2): 2ω·y/√(1 + y²) = 1 − 2ω, with ω = .3 y = .4/√(.6² − .4²).
+        let triangle = [set(&[[-1.0, 0.0]]), set(&[[1.0, 0.0]]), set(&[[0.0, 2.0]])];
+        let (got, used) = weighted(RobustBarycenter::Median, &triangle, &[0.3, 0.3, 0.4]);
+        let up = 0.4 / 0.2_f64.sqrt();
+        assert_near(&got, &[0.0, up], 1e-5);
+        // The median is the mean with the weights ω over distance, which here is 2·w₃.
+        assert_near(&used, &[0.5 - 0.25 * up, 0.5 - 0.25 * up, 0.5 * up], 1e-5);
+
+        let near = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]].map(|row| set(&[row]));
+        let sets = [near.to_vec(), vec![set(&[[1e4, 0.5]])]].concat();
+        let (got, used) = weighted(RobustBarycenter::Trimmed(0.2), &sets, &[0.1, 0.2, 0.3, 0.3, 0.1]);
+        assert_near(&used, &[1.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0, 3.0 / 9.0, 0.0], 1e-12);
+        assert_near(&got, &[5.0 / 9.0, 6.0 / 9.0], 1e-12);
+    }
+
+    #[test]
+    fn the_medoid_is_the_set_with_the_least_weighted_sum_of_distances() {
+        let sets = [0.0, 4.0, 7.0].map(|x| set(&[[x, 0.0]]));
+        for (weights, want) in [
+            ([1.0 / 3.0; 3], 4.0),  // 11/3, 7/3, 10/3
+            ([0.6, 0.2, 0.2], 0.0), // 2.2, 3, 4.8
+            ([0.1, 0.2, 0.7], 7.0), // 5.7, 2.5, 1.3
+        ] {
+            assert_eq!(numbers(&medoid(&sets, &weights).unwrap()), [want, 0.0], "{weights:?}");
+        }
     }
 
     #[test]

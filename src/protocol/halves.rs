@@ -40,6 +40,14 @@ pub trait ServerHalf<B: Backend>: Send {
         Ok(None)
     }
 
+    /// The message of a question to a single client; `None` for that of [`Self::configure`]. By default it is that of a visit.
+    ///
+    /// # Errors
+    /// As [`Self::configure_for`].
+    fn question_for(&self, round: usize, client: ClientId, _question: &Question) -> Result<Option<Message>, RunError> {
+        self.configure_for(round, client)
+    }
+
     /// Replaces a client of the round that gave no usable reply by another one.
     fn substitute(&mut self, _absent: ClientId, _by: ClientId) {}
 

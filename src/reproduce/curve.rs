@@ -262,6 +262,22 @@ fn push_drawn(samples: &mut Vec<Sample>, curve: Curve, seed: u64, drawn: &Drawn)
     }
 }
 
+/// The samples of each curve up to the point at which the first of its seeds ends. A curve of which a seed begins later than
+/// that is left whole.
+pub fn until_a_seed_ends(samples: &[Sample]) -> Vec<Sample> {
+    let mut spans: BTreeMap<Curve, BTreeMap<u64, (usize, usize)>> = BTreeMap::new();
+    for Sample { curve, seed, slot, .. } in samples {
+        let (first, last) = spans.entry(*curve).or_default().entry(*seed).or_insert((*slot, *slot));
+        (*first, *last) = ((*first).min(*slot), (*last).max(*slot));
+    }
+    let end = |seeds: &BTreeMap<u64, (usize, usize)>| {
+        let end = seeds.values().map(|(_, last)| *last).min().unwrap_or(usize::MAX);
+        if seeds.values().all(|(first, _)| *first <= end) { end } else { usize::MAX }
+    };
+    let ends: BTreeMap<Curve, usize> = spans.iter().map(|(curve, seeds)| (*curve, end(seeds))).collect();
+    samples.iter().filter(|sample| sample.slot <= ends[&sample.curve]).cloned().collect()
+}
+
 /// Means over seeds for every point of every curve.
 pub fn means(samples: &[Sample]) -> BTreeMap<Curve, Vec<MeanPoint>> {
     let mut points: BTreeMap<(Curve, usize), Vec<&Sample>> = BTreeMap::new();
@@ -304,6 +320,29 @@ pub fn label(metric: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_ends_with_the_first_of_its_seeds() {
+        let point = |curve, seed, slot: usize| Sample {
+            curve: Curve::Series(curve),
+            slot,
+            case: String::new(),
+            seed,
+            x: slot as f64,
+            value: 1.0,
+        };
+        // Two seeds of a curve with 3 and 5 rounds; one with a single point each, at its own last round.
+        let rounds = |curve, seed, last| (1..=last).map(move |slot| point(curve, seed, slot));
+        let mut samples: Vec<Sample> = rounds(0, 1, 3).chain(rounds(0, 2, 5)).collect();
+        samples.extend([point(1, 1, 3), point(1, 2, 5)]);
+        let shown = until_a_seed_ends(&samples);
+        let slots = |curve| {
+            let of_curve = shown.iter().filter(|sample| sample.curve == Curve::Series(curve));
+            of_curve.map(|sample| (sample.seed, sample.slot)).collect::<Vec<_>>()
+        };
+        assert_eq!(slots(0), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]);
+        assert_eq!(slots(1), [(1, 3), (2, 5)]);
+    }
 
     #[test]
     fn the_standard_error_is_that_of_the_textbook() {

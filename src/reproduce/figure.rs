@@ -162,6 +162,13 @@ pub enum Along {
     Plane,
 }
 
+impl Along {
+    /// Whether a curve has a point for each round.
+    pub fn is_of_rounds(self) -> bool {
+        matches!(self, Self::Round | Self::UplinkBytes | Self::DownlinkBytes)
+    }
+}
+
 /// The values of a swept parameter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,9 +1,10 @@
 //! Writes a figure's files: `figN.csv` with every number, one picture per panel, and the table as Markdown and CSV.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::curve::{Curve, MeanPoint, Results, Sample, label, means};
+use super::curve::{Curve, MeanPoint, Results, Sample, label, means, until_a_seed_ends};
 use super::figure::{Along, Also, Panel, Scale, Series};
 use super::judge::{Row, SUMMARISED, Summary, judge, number, summaries, with_error};
 use super::kept::MIB;
@@ -68,7 +69,13 @@ pub fn picture(results: &Results<'_>, at: usize, panel: &Panel, samples: &[Sampl
     if panel.x == Along::Plane {
         return contours(results, panel, samples, title, subtitle);
     }
-    let means = means(samples);
+    // Each round is a mean over all seeds: where one has ended early, the others are not its mean.
+    let shown = if panel.x.is_of_rounds() { until_a_seed_ends(samples) } else { samples.to_vec() };
+    let subtitle = match shown.len() < samples.len() {
+        true => subtitle + " \u{b7} each curve until its first seed ends",
+        false => subtitle,
+    };
+    let means = means(&shown);
     let lines = means.iter().map(|(curve, points)| line(results, panel, *curve, points)).collect();
     let x = AxisSpec {
         label: panel.x_label.clone().unwrap_or_else(|| x_label(results, panel)),
@@ -272,12 +279,29 @@ fn notes_md(text: &mut String, results: &Results<'_>) {
         return;
     }
     *text += "\n## Said by the runs\n\n";
-    for (note, runs) in notes.iter().take(MOST_NOTES) {
-        let _ = writeln!(text, "- {note} ({runs} of the curves and points)");
+    for note in said_by_runs(notes) {
+        let _ = writeln!(text, "- {note}");
     }
-    if notes.len() > MOST_NOTES {
-        let _ = writeln!(text, "- and {} more, in the kept results", notes.len() - MOST_NOTES);
+}
+
+/// Notes of runs, with the number of runs that gave each: of those that differ in their numbers alone the first, with how many
+/// there are.
+pub fn said_by_runs(notes: &BTreeMap<String, usize>) -> Vec<String> {
+    let mut alike: BTreeMap<String, (&str, usize, usize)> = BTreeMap::new();
+    for (note, count) in notes {
+        let without_numbers = note.chars().filter(|letter| !letter.is_ascii_digit() && *letter != '.').collect();
+        let (_, texts, runs) = alike.entry(without_numbers).or_insert((note, 0, 0));
+        (*texts, *runs) = (*texts + 1, *runs + count);
     }
+    let text = |(note, texts, runs): &(&str, usize, usize)| match texts {
+        1 => format!("{note} ({runs} of the curves and points)"),
+        _ => format!("{note} (this and {} with other numbers: {runs} of the curves and points)", texts - 1),
+    };
+    let mut said: Vec<String> = alike.values().take(MOST_NOTES).map(text).collect();
+    if alike.len() > MOST_NOTES {
+        said.push(format!("and {} more, in the kept results", alike.len() - MOST_NOTES));
+    }
+    said
 }
 
 /// The explanation below the table of targets.
@@ -296,5 +320,5 @@ round over the last half; small is steady. At equal uplink: the value when clien
 sparing series of the panel sends in all.
 ";
 
-/// The number of notes that are printed; further ones usually differ only in their numbers.
+/// The number of notes that are printed.
 const MOST_NOTES: usize = 20;

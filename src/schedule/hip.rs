@@ -11,6 +11,7 @@ use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
 use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
+use crate::error::RunError;
 use crate::protocol::Question;
 use crate::rows::Rows;
 use crate::stein::Kernel;
@@ -114,7 +115,8 @@ impl Schedule for Hip {
         Some(Question::LikelihoodScore { kernel: self.kernel, rows: self.rows })
     }
 
-    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection {
-        indicators.map_or_else(|| Vec::new().into(), |indicators| self.draw.select(round, indicators, self.negative))
+    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Result<Selection, RunError> {
+        let draw = |indicators| self.draw.select(round, indicators, self.negative);
+        Ok(indicators.map_or_else(|| Vec::new().into(), draw))
     }
 }

@@ -12,6 +12,8 @@ use crate::stein::Bandwidth;
 pub struct ScheduleSetup {
     /// The number of clients K.
     pub clients: usize,
+    /// The largest number of clients in a round, `schedule.clients`.
+    pub per_round: usize,
     /// The run's random streams.
     pub streams: Streams,
     /// The bandwidth rule of SVGD's kernel, for `bandwidth = "median"`.

@@ -9,6 +9,7 @@ use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
 use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::weigh::{Draw, Negative};
 use super::{Indicators, Schedule, Selection};
+use crate::error::RunError;
 use crate::protocol::Question;
 use crate::rows::Rows;
 use crate::stein::Kernel;
@@ -62,8 +63,9 @@ impl Schedule for Ksd {
         Some(Question::Discrepancy { kernel: self.kernel, rows: self.rows })
     }
 
-    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection {
+    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Result<Selection, RunError> {
         // A V-statistic is never negative, so the treatment of negative values has no effect.
-        indicators.map_or_else(|| Vec::new().into(), |indicators| self.draw.select(round, indicators, Negative::Clip))
+        let draw = |indicators| self.draw.select(round, indicators, Negative::Clip);
+        Ok(indicators.map_or_else(|| Vec::new().into(), draw))
     }
 }

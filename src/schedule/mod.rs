@@ -6,6 +6,7 @@ mod informed;
 mod kind;
 mod kinds;
 mod ksd;
+mod own;
 mod random;
 mod round_robin;
 pub mod weigh;
@@ -16,11 +17,13 @@ pub use informed::{InformedConfig, SelectionKernel, SelectionRule};
 pub use kind::{ScheduleKind, ScheduleSetup};
 pub use kinds::{SCHEDULE_KINDS, ScheduleConfig};
 pub use ksd::{Ksd, KsdConfig};
+pub use own::OwnSelection;
 pub use random::{Random, RandomConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weigh::{Draw, Negative, Reasons};
 
 use crate::checkpoint::{CheckpointError, State};
+use crate::error::RunError;
 use crate::protocol::{ClientId, Question};
 
 /// A rule that selects the clients of a round.
@@ -32,7 +35,10 @@ pub trait Schedule: Send {
 
     /// The clients of this round, without repetition. Rounds are counted from 1; `indicators` are the answers to
     /// [`Schedule::question`].
-    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Selection;
+    ///
+    /// # Errors
+    /// Nobody can be selected, for a reason of the rule; the run then ends.
+    fn select(&mut self, round: usize, indicators: Option<&Indicators>) -> Result<Selection, RunError>;
 
     /// The state for a checkpoint. It is empty for a schedule whose selection depends on the round and the indicators
     /// alone.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
+use crate::error::RunError;
 use crate::random::{Purpose, Streams};
 
 /// `[schedule] kind = "random"`
@@ -45,9 +46,9 @@ impl Random {
 }
 
 impl Schedule for Random {
-    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Selection {
+    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Result<Selection, RunError> {
         let mut rng = self.streams.rng(Purpose::Schedule, round, 0);
-        index::sample(&mut rng, self.clients, self.per_round).into_vec().into()
+        Ok(index::sample(&mut rng, self.clients, self.per_round).into_vec().into())
     }
 }
 
@@ -60,12 +61,13 @@ mod tests {
         let mut schedule = Random::new(5, 2, Streams::new(9));
         let mut visits = [0; 5];
         for round in 1..=400 {
-            let selected = schedule.select(round, None).clients;
+            let selected = schedule.select(round, None).unwrap().clients;
             assert_ne!(selected[0], selected[1]);
             selected.iter().for_each(|client| visits[*client] += 1);
         }
         // The mean is 160 visits each, the standard deviation below 10: the bounds are six standard deviations away.
         assert!(visits.iter().all(|count| (100..220).contains(count)), "{visits:?}");
-        assert_eq!(schedule.select(7, None), Random::new(5, 2, Streams::new(9)).select(7, None));
+        let mut same = Random::new(5, 2, Streams::new(9));
+        assert_eq!(schedule.select(7, None).unwrap(), same.select(7, None).unwrap());
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::{CLIENTS, ScheduleKind, ScheduleSetup};
 use super::{Indicators, Schedule, Selection};
+use crate::error::RunError;
 
 /// `[schedule] kind = "round-robin"`
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -52,9 +53,9 @@ impl RoundRobin {
 }
 
 impl Schedule for RoundRobin {
-    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Selection {
+    fn select(&mut self, round: usize, _indicators: Option<&Indicators>) -> Result<Selection, RunError> {
         let start = self.first + (round - 1) * self.per_round;
-        (start..start + self.per_round).map(|turn| turn % self.clients).collect::<Vec<_>>().into()
+        Ok((start..start + self.per_round).map(|turn| turn % self.clients).collect::<Vec<_>>().into())
     }
 }
 
@@ -65,13 +66,13 @@ mod tests {
     #[test]
     fn clients_are_selected_in_turn_from_the_first() {
         let mut schedule = RoundRobin::new(3, 1, 1);
-        let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round, None).clients).collect();
+        let visits: Vec<_> = (1..=5).flat_map(|round| schedule.select(round, None).unwrap().clients).collect();
         assert_eq!(visits, [1, 2, 0, 1, 2]);
     }
 
     #[test]
     fn a_round_repeats_no_client() {
         let mut schedule = RoundRobin::new(3, 5, 0);
-        assert_eq!(schedule.select(1, None).clients, [0, 1, 2]);
+        assert_eq!(schedule.select(1, None).unwrap().clients, [0, 1, 2]);
     }
 }

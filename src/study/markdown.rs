@@ -9,6 +9,7 @@ use super::summary::{BETTER, Estimate, Row, WORSE};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, label};
 use crate::reproduce::judge::{self, number, signed};
+use crate::reproduce::output::said_by_runs;
 
 /// The page: what was run, then a table for each metric.
 pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[PathBuf]) -> String {
@@ -33,14 +34,10 @@ pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[P
         text += DIFFERENCES;
     }
     let notes = plan.notes.iter().cloned();
-    let said = results.notes.iter().map(|(note, count)| format!("{note} ({count} of the curves and points)"));
-    list(&mut text, "Notes", notes.chain(said.take(MOST_NOTES)));
+    list(&mut text, "Notes", notes.chain(said_by_runs(&results.notes)));
     list(&mut text, "Runs that failed", results.failures.iter().cloned());
     text
 }
-
-/// The number of notes of runs that are shown; further ones usually differ only in their numbers.
-const MOST_NOTES: usize = 20;
 
 /// Whether a picture shows a metric; their names end with it.
 fn is_of(picture: &std::path::Path, metric: &str) -> bool {

@@ -472,61 +472,74 @@ fn heads_are_averaged_by_confidence_and_bases_by_rows() {
 }
 
 #[test]
-fn a_visit_of_pfedvem_is_its_recursion_head_first_and_then_the_base() {
+fn two_visits_of_pfedvem_are_their_recursion_head_first_and_then_the_base() {
     let (head_lr, lr, momentum, samples, batch) = (1e-3, 0.05, 0.7, 2, 20);
     let algorithm = format!(
         "kind = \"pfedvem\"\nlocal_steps = 3\nbatch = {batch}\nhead_steps = 3\nhead_lr = {head_lr}\n\
          head_momentum = {momentum}\nsamples = {samples}"
     );
     let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
+    let rows = stage.rows[3].len();
+    let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 3);
     let sent = stage.halves.server.configure(1).unwrap();
-    let got = stage.visit(1, 3);
-
-    let (mut base, centre) = (array(&sent, "base"), array(&sent, "head"));
-    let (d_b, d_h) = (base.len(), centre.len());
+    // The head of the first visit starts at N(μ, I), and the client keeps it for the second, at which μ has moved.
+    let mut mean = array(&sent, "head");
+    let (d_b, d_h) = (array(&sent, "base").len(), mean.len());
     assert_eq!((d_b, d_h), (64 * 6 + 6, 6 * 10 + 10));
     let d = d_b + d_h;
-    let rows = stage.rows[3].len();
-    let all = stage.batch(3, &(0..rows).collect::<Vec<_>>());
-    let mut rng = stage.streams.rng(Purpose::Gaussian, 1, 3);
+    let mut raw = vec![(1f64.exp() - 1.0).ln(); d_h];
     let shape = Arc::new(Layout::new([("head", [d_h].as_slice())]));
-    let mut draw = || values(&noise(&mut rng, 1.0, samples, &shape, &f64_session()).unwrap());
-    let under = |base: &[f64], mean: &[f64], raw: &[f64], z: &[f64]| -> Vec<f64> {
-        let head = |s: usize| (0..d_h).map(move |i| mean[i] + softplus(raw[i]) * z[s * d_h + i]);
-        (0..samples).flat_map(|s| base.iter().copied().chain(head(s)).collect::<Vec<_>>()).collect()
-    };
 
-    // The head, on the sum over all rows; the prior is N(centre, 1).
-    let (mut mean, mut raw) = (centre.clone(), vec![(1f64.exp() - 1.0).ln(); d_h]);
-    let (mut v_mean, mut v_raw) = (vec![0.0; d_h], vec![0.0; d_h]);
-    for _ in 0..3 {
-        let z = draw();
-        let scores = stage.scores(&under(&base, &mean, &raw, &z), &all, 1.0);
-        for i in 0..d_h {
-            let of = |s: usize| scores[s * d + d_b + i];
-            let likelihood = (0..samples).map(of).sum::<f64>() / samples as f64;
-            let by_sd = (0..samples).map(|s| of(s) * z[s * d_h + i]).sum::<f64>() / samples as f64;
-            let sd = softplus(raw[i]);
-            v_mean[i] = momentum * v_mean[i] - (likelihood - (mean[i] - centre[i]));
-            v_raw[i] = momentum * v_raw[i] - (by_sd - (sd - 1.0 / sd)) * sigmoid(raw[i]);
-        }
-        (0..d_h).for_each(|i| (mean[i], raw[i]) = (mean[i] - head_lr * v_mean[i], raw[i] - head_lr * v_raw[i]));
-    }
-    assert!(largest_gap(&array(&got, "head"), &mean) < 1e-10, "{}", largest_gap(&array(&got, "head"), &mean));
-    assert!(largest_gap(&mean, &centre) > 1e-3, "the head has moved");
+    for (round, shift) in [(1, 0.0), (2, 0.5)] {
+        let sent = altered(stage.halves.server.configure(round).unwrap(), "head", |head| head + shift);
+        let (mut base, centre) = (array(&sent, "base"), array(&sent, "head"));
+        let got = stage.visit_with(round, 3, sent);
+        let all = stage.batch(3, &(0..rows).collect::<Vec<_>>());
+        let mut rng = stage.streams.rng(Purpose::Gaussian, round, 3);
+        let mut draw = || values(&noise(&mut rng, 1.0, samples, &shape, &f64_session()).unwrap());
+        let under = |base: &[f64], mean: &[f64], raw: &[f64], z: &[f64]| -> Vec<f64> {
+            let head = |s: usize| (0..d_h).map(move |i| mean[i] + softplus(raw[i]) * z[s * d_h + i]);
+            (0..samples).flat_map(|s| base.iter().copied().chain(head(s)).collect::<Vec<_>>()).collect()
+        };
 
-    // The base, on the mean over a minibatch, under draws of the new head.
-    let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 3);
-    for _ in 0..3 {
-        let batch = stage.batch(3, minibatches.next_batch());
-        let z = draw();
-        let scores = stage.scores(&under(&base, &mean, &raw, &z), &batch, 1.0 / batch.inputs.dims()[0] as f64);
-        for (i, base) in base.iter_mut().enumerate() {
-            *base += lr * (0..samples).map(|s| scores[s * d + i]).sum::<f64>() / samples as f64;
+        // The prior N(centre, ρ²) around the head as it was kept; ρ² is 1 at the first visit.
+        let squares = (0..d_h).map(|i| softplus(raw[i]).powi(2) + (mean[i] - centre[i]).powi(2));
+        let width = squares.sum::<f64>() / d_h as f64;
+        assert!((array(&got, "confidence")[0] * width - 1.0).abs() < 1e-12, "visit {round}");
+        assert_eq!((width - 1.0).abs() > 0.1, round == 2, "visit {round}: {width}");
+
+        // The head, on the sum over all rows. The momentum starts at 0 in every visit.
+        let before = mean.clone();
+        let (mut v_mean, mut v_raw) = (vec![0.0; d_h], vec![0.0; d_h]);
+        for _ in 0..3 {
+            let z = draw();
+            let scores = stage.scores(&under(&base, &mean, &raw, &z), &all, 1.0);
+            for i in 0..d_h {
+                let of = |s: usize| scores[s * d + d_b + i];
+                let likelihood = (0..samples).map(of).sum::<f64>() / samples as f64;
+                let by_sd = (0..samples).map(|s| of(s) * z[s * d_h + i]).sum::<f64>() / samples as f64;
+                let sd = softplus(raw[i]);
+                v_mean[i] = momentum * v_mean[i] - (likelihood - (mean[i] - centre[i]) / width);
+                v_raw[i] = momentum * v_raw[i] - (by_sd - (sd / width - 1.0 / sd)) * sigmoid(raw[i]);
+            }
+            (0..d_h).for_each(|i| (mean[i], raw[i]) = (mean[i] - head_lr * v_mean[i], raw[i] - head_lr * v_raw[i]));
         }
+        let gap = largest_gap(&array(&got, "head"), &mean);
+        assert!(gap < 1e-10, "visit {round}: {gap}");
+        assert!(largest_gap(&mean, &before) > 1e-3, "visit {round}: the head has not moved");
+
+        // The base, on the mean over a minibatch, under draws of the new head.
+        for _ in 0..3 {
+            let batch = stage.batch(3, minibatches.next_batch());
+            let z = draw();
+            let scores = stage.scores(&under(&base, &mean, &raw, &z), &batch, 1.0 / batch.inputs.dims()[0] as f64);
+            for (i, base) in base.iter_mut().enumerate() {
+                *base += lr * (0..samples).map(|s| scores[s * d + i]).sum::<f64>() / samples as f64;
+            }
+        }
+        assert!(largest_gap(&array(&got, "base"), &base) < 1e-10, "visit {round}");
+        assert_eq!(got.scalars["rows"], rows as f64);
     }
-    assert!(largest_gap(&array(&got, "base"), &base) < 1e-10);
-    assert_eq!(got.scalars["rows"], rows as f64);
 }
 
 #[test]

@@ -290,11 +290,13 @@ fn a_reply_with_another_number_of_particles_is_refused() {
 
 #[test]
 fn a_single_particle_maximises_its_likelihood_and_the_global_density() {
-    // N = 1: θ ← θ + ε (∇ log p(D_k | θ) + clip(ρ (θ̄ − θ)/λ²)), and nothing of p0.
+    // N = 1: θ ← θ + ε (∇ log p(D_k | θ)/α + clip(ρ (θ̄ − θ)/λ²)), and nothing of p0.
     let (lr, lambda, damping) = (1e-3, 0.4, 0.5);
-    for (start, clip) in [("global", 0.0), ("own", 0.0), ("own", 1e-4)] {
-        let keys =
-            format!("start = \"{start}\"\nkde_bandwidth = {lambda}\nkde_damping = {damping}\nkde_clip = {clip:?}");
+    for (start, clip, temperature) in [("global", 0.0, 1.0), ("own", 0.0, 2.5), ("own", 1e-4, 1.0)] {
+        let keys = format!(
+            "start = \"{start}\"\nkde_bandwidth = {lambda}\nkde_damping = {damping}\nkde_clip = {clip:?}\n\
+             temperature = {temperature:?}"
+        );
         let optimizer = format!("[optimizer]\nkind = \"sgd\"\nlr = {lr}");
         let mut site = Site::new(&sized(digits(&keys, &optimizer), 1, 2, 1000));
         let longest = if clip == 0.0 { f64::INFINITY } else { clip * (D as f64).sqrt() / lambda };
@@ -310,7 +312,7 @@ fn a_single_particle_maximises_its_likelihood_and_the_global_density() {
                 let length = pull.iter().map(|value| value * value).sum::<f64>().sqrt();
                 is_clipped |= length > longest;
                 let shrink = if length > longest { longest / length } else { 1.0 };
-                theta = (0..D).map(|at| theta[at] + lr * (score[at] + shrink * pull[at])).collect();
+                theta = (0..D).map(|at| theta[at] + lr * (score[at] / temperature + shrink * pull[at])).collect();
             }
             let reply = replies.iter().find(|reply| reply.client == 1).unwrap();
             assert_close(&sent(reply), &theta, EXACT, &format!("{start}, {clip}, round {round}"));

@@ -15,7 +15,7 @@ use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
 use fedstein::models::{Batch, Layout, Model, Prior, Task};
 use fedstein::particles::Particles;
-use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, Scoring, Setup, all_here};
+use fedstein::protocol::{Ask, Halves, Message, Predictor, Reply, Request, STEP_FACTOR, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use rand::Rng;
@@ -132,8 +132,19 @@ impl Federation {
 
     /// A round with these clients; their replies as the server sees them.
     fn round(&mut self, round: usize, clients: &[usize]) -> Vec<Message> {
+        self.scaled_round(round, clients, 1.0)
+    }
+
+    /// The same with a factor on the step size of the round.
+    fn scaled_round(&mut self, round: usize, clients: &[usize], factor: f64) -> Vec<Message> {
+        self.halves.server.set_step_factor(factor);
         self.halves.server.begin(round, clients).unwrap();
-        let requests: Vec<Request> = clients.iter().map(|client| self.request(round, *client)).collect();
+        let request = |client: &usize| {
+            let message = self.halves.server.configure(round).unwrap();
+            let message = if factor == 1.0 { message } else { message.with_scalar(STEP_FACTOR, factor) };
+            Request::new(round, *client, Ask::Train, message)
+        };
+        let requests: Vec<Request> = clients.iter().map(request).collect();
         let answer = |request: &Request| {
             let message = self.halves.clients[request.client].1.handle(request, &|_, _| {}).unwrap();
             validate(request, request.reply(message)).unwrap()
@@ -263,15 +274,17 @@ fn scaffold_is_its_recursion() {
     let zero = vec![0.0; fed.start.len()];
     let (mut reading, mut theta) = (minibatches(), fed.start.clone());
     let (mut c, mut c_k) = (zero.clone(), vec![zero; ROWS.len()]);
-    for (round, clients) in VISITS.iter().enumerate() {
+    // The second round has half the step size, of which the control variates are independent.
+    for (round, (clients, factor)) in VISITS.iter().zip([1.0, 0.5, 1.0]).enumerate() {
+        let lr = LR * factor;
         let (start, control) = (theta.clone(), c.clone());
         for client in *clients {
             let (mut own, own_control) = (start.clone(), c_k[*client].clone());
             for _ in 0..steps {
                 let gradient = fed.gradient(*client, reading[*client].next_batch(), &own);
-                own = sum(&[(1.0, &own), (-LR, &gradient), (-LR, &control), (LR, &own_control)]);
+                own = sum(&[(1.0, &own), (-lr, &gradient), (-lr, &control), (lr, &own_control)]);
             }
-            let pace = 1.0 / (steps as f64 * LR);
+            let pace = 1.0 / (steps as f64 * lr);
             let after = sum(&[(1.0, &own_control), (-1.0, &control), (pace, &start), (-pace, &own)]);
             let share = server_lr / clients.len() as f64;
             theta = sum(&[(1.0, &theta), (share, &own), (-share, &start)]);
@@ -279,7 +292,7 @@ fn scaffold_is_its_recursion() {
             c = sum(&[(1.0, &c), (of_all, &after), (-of_all, &own_control)]);
             c_k[*client] = after;
         }
-        fed.round(round + 1, clients);
+        fed.scaled_round(round + 1, clients, factor);
         assert_near(&fed.theta(), &theta, &format!("θ, round {}", round + 1));
         assert_near(&array(&fed.request(9, 0).message, "control"), &c, &format!("c, round {}", round + 1));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
-use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
+use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, held, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
@@ -14,12 +14,14 @@ use fedstein::algorithm::pfedgp::stratified;
 use fedstein::algorithm::{Algorithm, AlgorithmConfig};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
+use fedstein::density::LikelihoodScale;
 use fedstein::experiment::Experiment;
+use fedstein::experiment::config::ModelConfig;
 use fedstein::linalg::Cholesky;
 use fedstein::models::{Activation, BlrConfig, BnnConfig, Model, Network};
 use fedstein::protocol::{Ask, Halves, Message, Predictor, Request, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
-use fedstein::rows::{Shard, Table};
+use fedstein::rows::{Minibatches, Order, Shard, Table};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
 use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom;
@@ -610,6 +612,76 @@ fn the_clients_learn_an_embedding_that_separates_their_digits() {
     println!("digits: {before:.3} before, {after:.3} in rounds 4 to 8");
     assert!(after > 0.95, "{after}: {last:?}");
     assert!(after > before, "{before}, {after}");
+}
+
+#[test]
+fn a_step_of_a_client_is_the_slope_of_its_minibatchs_bound_times_the_scale() {
+    const LR: f64 = 0.5;
+    const BATCH: usize = 12;
+    let mut experiment = digits(1, "");
+    experiment.config.precision = Precision::F64;
+    let ModelConfig::Bnn(network) = &mut experiment.config.model else { panic!("a network") };
+    network.activation = Activation::Tanh;
+    let rows: Vec<usize> = partition_of(&experiment.config).clients()[0].iter().step_by(9).copied().collect();
+    let n = rows.len();
+    assert!(n > 2 * BATCH, "{n} rows");
+
+    // The bound of the first minibatch, as a function of the base; the tree is that of all rows at the start.
+    let all = data(&experiment.config);
+    let fedstein::datasets::Targets::Classes { labels, .. } = &all.train.targets else { panic!("classes") };
+    let of_rows = |positions: &[usize]| -> Vec<usize> { positions.iter().map(|at| rows[*at]).collect() };
+    let labels_of = |positions: &[usize]| of_rows(positions).iter().map(|row| labels[*row]).collect::<Vec<_>>();
+    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let model = experiment.config.model(&all.train).unwrap();
+    let table = Table::new(all.train.clone(), &all.normalisation);
+    let config = gp(8.0, 1.0, 400); // as many updates as the gradient's envelope argument needs
+    let positions = {
+        let streams = Streams::new(experiment.config.seed);
+        Minibatches::new(Order::EpochPermutation, n, BATCH, streams, 0).next_batch().to_vec()
+    };
+    let unit = |theta: &[f64], positions: &[usize]| {
+        let theta = Array2::from_shape_vec((1, theta.len()), theta.to_vec()).unwrap();
+        let at = crate::common::with_layout(&theta, model.layout(), &session);
+        let inputs = table.batch(of_rows(positions).into_iter(), &session).inputs;
+        let activations = model.embed(at.blocks(), inputs, 1).unwrap().squeeze_dim::<2>(0);
+        let values = activations.try_into_vec_as::<f64>().unwrap();
+        Embedding::of(Array2::from_shape_vec((positions.len(), 24), values).unwrap()).unit().clone()
+    };
+    let whole: Vec<usize> = (0..n).collect();
+    let (mut start, mut slopes) = (Vec::new(), Vec::new());
+    for (scale, factor) in [
+        (LikelihoodScale::Full, n as f64 / BATCH as f64),
+        (LikelihoodScale::BatchSum, 1.0),
+        (LikelihoodScale::Mean, 1.0 / BATCH as f64),
+    ] {
+        let AlgorithmConfig::Pfedgp(algorithm) = &mut experiment.config.algorithm else { panic!("pFedGP") };
+        (algorithm.local.local_steps, algorithm.local.batch) = (1, BATCH);
+        (algorithm.local.likelihood_scale, algorithm.inference_steps) = (scale, config.inference_steps);
+        let (mut halves, ..) = halves(&experiment, Some(vec![rows.clone()]));
+        if slopes.is_empty() {
+            start = values(halves.server.particles());
+            let forks = class_tree(&held(&labels_of(&whole)), &unit(&start, &whole), &labels_of(&whole));
+            assert_eq!(forks.len(), 3, "four classes");
+            let bound = |place: usize, by: f64| {
+                let mut theta = start.clone();
+                theta[place] += by;
+                objective(config, &forks, &unit(&theta, &positions), &labels_of(&positions)).unwrap().0
+            };
+            slopes = (0..BASE)
+                .step_by(61)
+                .map(|place| (place, (bound(place, 1e-5) - bound(place, -1e-5)) / 2e-5))
+                .collect::<Vec<_>>();
+            assert!(largest(slopes.iter().map(|(_, slope)| *slope)) > 0.1, "there must be a slope");
+        }
+        let sent = halves.server.configure(1).unwrap();
+        let reply = halves.clients[0].1.handle(&request(sent, 0, Ask::Train), &|_, _| {}).unwrap();
+        let moved = reply.arrays["base"].values.to_f64();
+        for (place, slope) in &slopes {
+            let (got, want) = ((moved[*place] - start[*place]) / LR, factor * slope);
+            // Differences of step h are off by h² = 1e-10 times a third derivative, and by 1e-15/h.
+            assert!((got - want).abs() < 1e-6 * factor.max(1.0), "{scale:?}, {place}: {got}, not {want}");
+        }
+    }
 }
 
 #[test]

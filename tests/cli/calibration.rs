@@ -362,8 +362,34 @@ fn calibration_rows_that_are_all_right_leave_the_probabilities_as_they_are() {
     assert_eq!(place.json("run/summary.json")["evaluation"]["accuracy"], 1.0);
     assert_eq!(place.json("run/model.json")["calibration"]["temperature"], 1.0);
     let text = notes(&place, "run");
-    assert!(text.contains("the search of a temperature ended at its limit, 0.05, as where all of the 60"), "{text}");
+    assert!(
+        text.contains("the search of a temperature ended at its lower limit, 0.05, as where all of the 60"),
+        "{text}"
+    );
     assert_eq!(place.works("predict run --input more.csv").stdout.lines().count(), 21);
+}
+
+/// Labels without a rule, which a network learns by heart: of new rows equal probabilities are right.
+#[test]
+fn a_temperature_at_its_upper_limit_is_used_and_said_to_be_one() {
+    let place = Place::new();
+    let noise = |row: usize, by: f64| (row as f64 * by).sin() * 43_758.5 % 1.0;
+    let line = |row: usize| {
+        let metal = if noise(row, 78.233) > 0.0 { "gold" } else { "tin" };
+        format!("{:.4},{metal}\n", 3.0 * noise(row, 12.9898))
+    };
+    let table = |rows: std::ops::Range<usize>| format!("weight,metal\n{}", rows.map(line).collect::<String>());
+    place.write("coins.csv", table(0..60)).write("more.csv", table(60..160));
+    let keys = "--set model.hidden=[60] --set algorithm.kind=fedavg --set algorithm.local_steps=1500 --set optimizer.lr=0.1 \
+                --set rounds=4 --set partition.calibration=0.5 --set algorithm.batch=10";
+    place.works(&format!("train --set partition.kind=iid --set data.rotate=none {COINS} {keys} --out run"));
+    let fit = place.json("run/summary.json")["calibration"]["temperature"].clone();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!((number(&fit["temperature"]) - 3f64.exp()).abs() < 1e-3 && fit["at_limit"] == true, "{fit}");
+    // Near ln 2 on test rows, which were not looked at.
+    let [before, after] = [0, 1].map(|at| number(&fit["test"][at]["nll"]));
+    assert!(before > 1.0 && (after - 2f64.ln()).abs() < 0.05, "{before}, {after}");
+    assert!(notes(&place, "run").contains("ended at its upper limit, 20.1: on the 30 calibration rows"));
 }
 
 #[test]

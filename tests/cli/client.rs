@@ -277,6 +277,11 @@ fn a_method_with_one_predictor_for_all_is_refused_with_those_that_have_more() {
     // A personalised method keeps its predictors whether they are scored or not.
     let place = named("--set algorithm.kind=fedper");
     let scored = predict(&place, 2);
+    // Its published head is untrained.
+    let words = "algorithm kind `fedper` publishes parameters of which a part stays untrained";
+    assert!(place.works("predict run --input more.csv").stderr.contains(words));
+    assert!(place.text("run/summary.json").contains(words));
+    assert!(!place.works("predict run --input more.csv --client south").stderr.contains(words));
     let place = named("--set algorithm.kind=fedper --set evaluation.personal=false");
     assert_eq!(predict(&place, 2), scored);
 }
@@ -311,7 +316,7 @@ fn states_that_are_not_kept_or_not_those_of_the_results_are_refused() {
 
 #[test]
 fn the_states_of_another_round_than_the_best_are_refused() {
-    let rounds = "--set algorithm.kind=fedper --set evaluation.personal=false --set partition.validation=0.2";
+    let rounds = "--set algorithm.kind=fedwba --set evaluation.personal=false --set partition.validation=0.2";
     let asked = "predict run --input more.csv --client south";
     // So large a step makes the rounds worse.
     let place = named(&format!("{rounds} --set rounds=12 --set stop.patience=2 --set optimizer.lr=3"));

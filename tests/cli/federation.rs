@@ -365,7 +365,7 @@ fn predictions_at_a_site_are_of_its_own_predictor() {
         let apart = at_site.iter().zip(&again).skip(1).map(apart).fold(0.0, f64::max);
         assert_eq!(apart < 1e-5, has_own, "{kind}: {apart}");
         assert!(!place.works("predict runs/a --input 1/test.csv").stderr.contains(words));
-        place.refuses("predict runs/a --input 1/test.csv --client ward-1", &["are of its own predictor"]);
+        place.refuses("predict runs/a --input 1/test.csv --client ward-1", &["predict with its own predictor"]);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fedstein::algorithm::dsvgd::Factors;
 use fedstein::algorithm::fedavg::{FedAvgConfig, Mix};
-use fedstein::datasets::{DataConfig, PartitionConfig};
+use fedstein::datasets::{DataConfig, Dataset, Normalise, PartitionConfig, Targets, TrainTest};
 use fedstein::density::KdeMode;
 use fedstein::experiment::ConfigLoader;
 use fedstein::experiment::config::{
@@ -549,6 +549,56 @@ fn keys_of_densities_and_predictives_that_are_not_used_are_noted() {
     let blr = "data.kind = \"twonorm\"\nmodel = { kind = \"blr\", probit_lambda = 3.0, predictive = ";
     assert!(notes(&format!("{blr}\"mean\" }}")).contains("`model.probit_lambda` has no effect"));
     assert!(!notes(&format!("{blr}\"probit\" }}")).contains("probit_lambda"));
+}
+
+#[test]
+fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
+    let notes = |text: &str| {
+        let source = Source { name: "e.toml", text };
+        Config::load(source, &Overrides::default()).unwrap().1.notes.join("\n")
+    };
+    let late = "faults = { kinds = [\"straggler\"], delay = ";
+    for (key, text, counterpart) in [
+        ("calibration.level", "calibration.level = 0.8", "partition.calibration = 0.2"),
+        ("data.rotate_from", "data.rotate_from = \"first-client\"", "data.rotate = \"principal\""),
+        ("model.gamma_shape", "model.gamma_shape = 3.0", "model.weight_precision = \"learned\""),
+        ("stop.metric", "stop.metric = \"brier\"", "stop.patience = 5\npartition.validation = 0.1"),
+        ("model.weight_precision", "model.weight_precision = 9.0\nalgorithm.kind = \"fedavg\"", ""),
+        ("federation.deadline", "federation.deadline = 5.0", "faults.kinds = [\"straggler\"]"),
+        ("faults.factor", "faults.factor = 7.0", "faults.kinds = [\"huge-norm\"]"),
+        ("faults.delay", &format!("federation.deadline = 30.0\n{late}5.0 }}"), ""),
+    ] {
+        let alone = notes(text);
+        assert!(alone.contains(&format!("`{key}`")) && alone.contains("no effect"), "{text}: {alone}");
+        if !counterpart.is_empty() {
+            let both = notes(&format!("{text}\n{counterpart}"));
+            assert!(!both.contains(&format!("`{key}`")), "{text}, {counterpart}: {both}");
+        }
+    }
+    assert!(!notes(&format!("federation.deadline = 30.0\n{late}60.0 }}")).contains("faults.delay"));
+    assert!(notes("evaluation.kde_bandwidth = 0.3").contains("`evaluation.kde_bandwidth` has no effect"));
+    assert!(!notes("model.weight_precision = 9.0").contains("weight_precision"));
+    // At sites replies come late by themselves, with an injected delay in addition.
+    let sites = "data.kind = \"sites\"\nfederation.deadline = 30.0";
+    assert_eq!(notes(sites), "");
+    assert!(!notes(&format!("{sites}\n{late}5.0 }}")).contains("faults.delay"));
+    // The default of `[data]` has classes, and says nothing of a program's own rows.
+    let features = ndarray::Array2::from_shape_fn((12, 2), |(row, column)| (row * 3 + column) as f32);
+    let values = (0..12).map(f64::from).collect();
+    let rows = |values| Dataset::new("mine", features.clone(), Targets::Real { values }).unwrap();
+    let data = TrainTest::from_rows(rows(values), rows((0..12).map(f64::from).collect()), Normalise::Standard).unwrap();
+    let source = Source { name: "e.toml", text: "model.gamma_shape = 3.0" };
+    let (_, resolved) = ConfigLoader::default().with_data(&data).load(source, &Overrides::default()).unwrap();
+    assert!(!resolved.notes.join("\n").contains("gamma_shape"), "{:?}", resolved.notes);
+}
+
+#[test]
+fn early_stopping_does_not_look_at_parameters_of_which_a_part_is_untrained() {
+    let keys = "partition.validation = 0.1\nstop.patience = 3";
+    for kind in ["fedper", "pfedgp"] {
+        let message = error(&format!("algorithm.kind = \"{kind}\"\n{keys}"));
+        assert!(message.contains(&format!("algorithm kind `{kind}` leaves a part untrained")), "{message}");
+    }
 }
 
 #[test]

@@ -156,17 +156,28 @@ fn a_key_that_a_note_calls_without_effect_has_none_and_another_has_one() {
         ["1", "4"].iter().flat_map(|count| algorithms().into_iter().map(move |kind| (*count, kind)))
     {
         let algorithm = [("particles", particles)];
-        let run = |more: &str| {
+        let with = |more: &str, set: &[&str]| {
             let text = text(dir.path(), kind, "classification", &Edge { algorithm: &algorithm, more, ..USUAL });
-            let (config, resolved) =
-                Config::load(Source { name: "e.toml", text: &text }, &Overrides::default()).unwrap();
+            let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
+            let (config, resolved) = Config::load(Source { name: "e.toml", text: &text }, &overrides).unwrap();
             (bits(&outcome(&Experiment::new(config, "data"))), resolved.notes.join("\n"))
         };
+        let run = |more: &str| with(more, &[]);
         let optimizer = if needs_plain_steps(kind) { "kind = \"sgd\"\n" } else { "" };
         let (usual, _) = run(&format!("[optimizer]\n{optimizer}lr = 0.01"));
         let (faster, of_optimizer) = run(&format!("[optimizer]\n{optimizer}lr = 0.02"));
         let (wider, of_kernel) = run(&format!("[optimizer]\n{optimizer}lr = 0.01\n[kernel]\nbandwidth = 0.7"));
-        for (what, changed, notes) in [("optimizer.lr", faster, of_optimizer), ("kernel.bandwidth", wider, of_kernel)] {
+        let usual_keys = format!("[optimizer]\n{optimizer}lr = 0.01");
+        let (tighter, of_prior) = with(&usual_keys, &["model.weight_precision=9.0"]);
+        for (what, changed, notes) in [
+            ("optimizer.lr", faster, of_optimizer),
+            ("kernel.bandwidth", wider, of_kernel),
+            ("model.weight_precision", tighter, of_prior),
+        ] {
+            // Of two particles `pmd` takes the same one under either prior.
+            if (kind, particles, what) == ("pmd", "1", "model.weight_precision") {
+                continue;
+            }
             let is_noted = notes.contains(&format!("`{what}` has no effect"));
             if is_noted != (changed == usual) {
                 wrong.push(format!("{kind}, {particles} particles, {what}: {notes:?}"));

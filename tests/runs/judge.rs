@@ -26,7 +26,7 @@ use fedstein::rows::Table;
 use fedstein::schedule::Schedule;
 use serde_json::{Value, json};
 
-use crate::common::{algorithms, data, experiment, has_clients};
+use crate::common::{algorithms, algorithms_that, data, experiment, has_clients};
 use crate::faults::harness::*;
 
 /// The test rows of each client: unequal numbers, and none at the last one.
@@ -129,10 +129,6 @@ fn assert_same(pooled: &Evaluation, all: &Evaluation, what: &str) {
     }
 }
 
-/// Methods whose clients keep their last layers. A judge of rows here asks without whole particles, which clients that
-/// score them cannot answer.
-const PARTIAL: [&str; 2] = ["fedper", "pfedgp"];
-
 /// The number of clients that a judge at the clients has asked.
 fn there_are(judged: &Judged) -> usize {
     let Predicted::Pooled { names, .. } = &judged.predicted else { panic!("the rows are at the clients") };
@@ -157,7 +153,8 @@ fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
             // The same replies hold the scores of the clients' own predictors.
             let (own, other) = (here.own.as_ref().unwrap(), there.own.as_ref().unwrap());
             assert!(there.scored == Some(there_are(there)) && other.test.pooled().rows() == there.evaluation.rows);
-            if !PARTIAL.contains(&kind) {
+            // A judge of rows here asks without whole particles, which clients that keep their last layers cannot score.
+            if !algorithms_that(|can| can.untrained_part).contains(&kind) {
                 assert_eq!((own.test.columns(), here.scored), (other.test.columns(), there.scored), "{what}");
             }
         }

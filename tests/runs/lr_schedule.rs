@@ -37,6 +37,20 @@ fn every_method_follows_the_schedule_of_the_step_size_or_refuses_it() {
     }
 }
 
+#[test]
+fn a_round_whose_step_size_vanishes_moves_nothing() {
+    // Where the server takes steps of its own, and DSVGD and FedAvg, where only clients do.
+    let vanishing = HALVED.replace("0.5", "1e-30");
+    for kind in ["p-dsvgd", "fedsgd", "newton-dsvgd", "dsvgd", "fedavg"] {
+        let theta = |rounds, more| values(&run(kind, rounds, more).particles);
+        let (first, second, still) = (theta(1, ""), theta(2, ""), theta(2, &vanishing));
+        let moved = |to: &[f64]| first.iter().zip(to).fold(0.0f64, |most, (from, to)| most.max((from - to).abs()));
+        // A mean over clients in f32 rounds numbers of order 1.
+        assert!(moved(&still) < 1e-6, "{kind}: {}", moved(&still));
+        assert!(moved(&second) > 1e-3, "{kind}: a step of {} tells little", moved(&second));
+    }
+}
+
 /// θ + ε g: one step of all clients on all their rows moves their mean by the step size times the mean gradient.
 #[test]
 fn a_plain_step_is_shorter_by_the_factor_of_its_round() {

@@ -14,6 +14,7 @@ mod memory_budget;
 mod own_algorithm;
 mod own_data;
 mod own_model;
+mod own_selection;
 mod program;
 mod resume;
 mod selection_runs;

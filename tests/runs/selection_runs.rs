@@ -10,6 +10,8 @@ use fedstein::experiment::artifact::Artifacts;
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
+use fedstein::random::Streams;
+use fedstein::rows::{Minibatches, Order};
 use fedstein::schedule::Negative;
 use fedstein::schedule::weigh::probabilities;
 use ndarray::Array2;
@@ -23,7 +25,7 @@ const D: u64 = 64 * 7 + 7 + 7 * 10 + 10;
 const N: u64 = 5;
 
 fn digits(algorithm: &str, clients: usize, rounds: usize, schedule: &str) -> Experiment {
-    let distill = if algorithm == "u-dsvgd" { "" } else { "distill_steps = 4" };
+    let distill = if ["dsvgd", "p-dsvgd"].contains(&algorithm) { "distill_steps = 4" } else { "" };
     small_digits(
         rounds,
         &format!(
@@ -66,6 +68,17 @@ fn selection_costs_the_bytes_that_the_paper_counts() {
             }
         }
     }
+    // Newton factors send A⁻ and Λ⁻ in a visit once another client has a site, and with a question of `ksd` A⁻ alone.
+    for (schedule, questions) in [("hip", [k, k, k]), ("ksd", [k, 2 * k - 1, 2 * k])] {
+        let text = format!("curvature = \"diagonal\"\n[schedule]\nkind = \"{schedule}\"");
+        for round in &outcome(&digits("newton-dsvgd", 6, 5, &text)).rounds {
+            let sets = round.downlink_bytes / set;
+            let known = questions.iter().any(|questions| [1, 3].iter().any(|visit| questions + visit == sets));
+            assert!(known && round.downlink_bytes % set == 0, "{schedule}: {sets} sets in round {}", round.round);
+        }
+    }
+    // With all rows in one place nothing is sent.
+    assert!(outcome(&digits("svgd", 6, 2, "")).rounds.iter().all(|of| of.downlink_bytes + of.uplink_bytes == 0));
     // A schedule's own question replaces that of the diagnosis: no client is asked twice.
     let both = outcome(&digits("dsvgd", 6, 1, "[schedule]\nkind = \"hip\"\n[evaluation]\ndiscrepancy = true"));
     assert_eq!((both.rounds[0].downlink_bytes, both.rounds[0].uplink_bytes), (k * set + set, k * set + set));
@@ -160,6 +173,10 @@ fn slow_bandwidth(x: &Array2<f64>) -> f64 {
 
 /// Logistic regression on three clients of unequal size, f64, with a step that even f64 rounds away: Θ stays Θ^(0).
 fn logistic(algorithm: &str, schedule: &str) -> Experiment {
+    logistic_in_batches(algorithm, 100, schedule)
+}
+
+fn logistic_in_batches(algorithm: &str, batch: usize, schedule: &str) -> Experiment {
     experiment(&format!(
         r#"
         name = "logistic"
@@ -177,7 +194,7 @@ fn logistic(algorithm: &str, schedule: &str) -> Experiment {
         {algorithm}
         particles = 6
         local_steps = 2
-        batch = 100
+        batch = {batch}
         temperature = 2.0
         [optimizer]
         kind = "sgd"
@@ -190,24 +207,31 @@ fn logistic(algorithm: &str, schedule: &str) -> Experiment {
 
 /// Θ^(0) and the scores −(1/α) ∇L_k of the clients there, from the closed form.
 fn logistic_scores(algorithm: &str) -> (Array2<f64>, Vec<Array2<f64>>) {
+    logistic_estimates(algorithm, |_, rows| (0..rows).collect())
+}
+
+/// The same, estimated from the rows at the positions that `read` gives for a client and its number of rows.
+fn logistic_estimates(algorithm: &str, read: impl Fn(usize, usize) -> Vec<usize>) -> (Array2<f64>, Vec<Array2<f64>>) {
     let still = logistic(algorithm, "kind = \"round-robin\"");
     let theta = values(&outcome(&still).particles);
     let theta = Array2::from_shape_vec((6, 21), theta).unwrap();
     let (train, clients) = (data(&still.config).train, partition_of(&still.config));
     let Targets::Classes { labels, .. } = &train.targets else { panic!("twonorm has two classes") };
-    let score = |rows: &Vec<usize>| {
+    let score = |(client, all): (usize, &Vec<usize>)| {
+        let rows: Vec<usize> = read(client, all.len()).into_iter().map(|position| all[position]).collect();
+        let scale = all.len() as f64 / rows.len() as f64;
         let mut score = Array2::zeros(theta.raw_dim());
         for (mut score, theta) in score.rows_mut().into_iter().zip(theta.rows()) {
-            for row in rows {
+            for row in &rows {
                 let x = train.features.row(*row).mapv(f64::from);
                 let z: f64 = x.iter().zip(&theta).map(|(x, w)| x * w).sum();
                 let residual = labels[*row] as f64 - 1.0 / (1.0 + (-z).exp());
                 score.iter_mut().zip(&x).for_each(|(score, x)| *score += residual * x / 2.0);
             }
         }
-        score
+        score * scale
     };
-    let scores = clients.clients().iter().map(score).collect();
+    let scores = clients.clients().iter().enumerate().map(score).collect();
     (theta, scores)
 }
 
@@ -286,6 +310,30 @@ fn the_first_rounds_inner_products_are_those_of_the_likelihoods() {
         let (got, _) = three_indicators(&logistic(algorithm, "kind = \"hip\""));
         want.sort_by(f64::total_cmp);
         assert_close(&got, &want, Tolerance { rtol: 1e-9, atol: 1e-9 * want[2].abs() }, algorithm);
+    }
+}
+
+#[test]
+fn indicators_of_a_minibatch_are_those_of_its_rows_times_rows_over_batch() {
+    const BATCH: usize = 7;
+    for algorithm in ["kind = \"dsvgd\"\nfactors = \"with-prior\"", "kind = \"u-dsvgd\"", "kind = \"newton-dsvgd\""] {
+        // The rows of the question of round 1, in a run with seed 3.
+        let (theta, scores) = logistic_estimates(algorithm, |client, rows| {
+            assert!(rows > 2 * BATCH, "{rows} rows");
+            Minibatches::new(Order::EpochPermutation, rows, BATCH, Streams::new(3), client).question_batch(1)
+        });
+        let (h, prior) = (slow_bandwidth(&theta), logistic_prior(&theta));
+        let mean = scores.iter().fold(Array2::zeros(theta.raw_dim()), |sum, score| sum + score) / 3.0;
+        let tilted = |score: &Array2<f64>| slow_product(h, &theta, &(score + &prior), &(score + &prior));
+        let ksd: Vec<f64> = scores.iter().map(tilted).collect();
+        let hip: Vec<f64> = scores.iter().map(|score| slow_product(h, &theta, score, &mean)).collect();
+        for (kind, mut want) in [("ksd", ksd), ("hip", hip)] {
+            want.sort_by(f64::total_cmp);
+            let schedule = format!("kind = \"{kind}\"\nrows = \"minibatch\"");
+            let (got, _) = three_indicators(&logistic_in_batches(algorithm, BATCH, &schedule));
+            let close = Tolerance { rtol: 1e-9, atol: 1e-9 * want[2].abs() };
+            assert_close(&got, &want, close, &format!("{algorithm}, {kind}"));
+        }
     }
 }
 

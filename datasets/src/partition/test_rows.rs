@@ -67,7 +67,8 @@ pub(super) fn of_clients(
     let without: Vec<String> = (0..clients).filter(|&k| tests[k].is_empty()).map(|k| partition.name(k)).collect();
     if !without.is_empty() {
         let more = if without.len() > 20 { format!(" and {} more", without.len() - 20) } else { String::new() };
-        notes.push(format!("no test rows for clients {}{more}", without[..without.len().min(20)].join(", ")));
+        let plural = if without.len() == 1 { "" } else { "s" };
+        notes.push(format!("no test rows for client{plural} {}{more}", without[..without.len().min(20)].join(", ")));
     }
     Ok((tests, notes))
 }

@@ -388,7 +388,7 @@ pub(super) fn read<const M: usize>(
             check_test_classes(&train, table, &class_of, &names, (Path::new(path), options.target))?;
         }
     }
-    if positive::make_second(&mut names, wanted.positive)? {
+    if positive::make_second(&mut names, &options.reading.notation().name(wanted.positive))? {
         class_of.iter_mut().for_each(|class| *class = 1 - *class);
     }
     let (client_names, client_of) = numbered.clients.sorted();

@@ -70,16 +70,13 @@ fn clients_without_test_rows_are_named_and_those_of_a_column_keep_their_own() {
     test.clients = Some(vec![3, 3, 0, 2]);
     let partition = with_tests(&config, &train, &test, 1);
     assert_eq!([partition.test(0), partition.test(1), partition.test(2)], [&[2][..], &[], &[0, 1]]);
-    assert!(partition.notes.contains(&"no test rows for clients 1".to_owned()), "{:?}", partition.notes);
+    assert!(partition.notes.contains(&"no test rows for client 1".to_owned()), "{:?}", partition.notes);
 
     let config = PartitionScheme::CyclicLabels(CyclicLabels { clients: 2, labels: 1 }).into();
     let partition = with_tests(&config, &with_counts(&[3, 3]), &with_counts(&[2, 0]), 1);
     assert_eq!([partition.test(0).len(), partition.test(1).len()], [2, 0]);
     let notes = partition.notes.join("\n");
-    assert!(
-        notes.contains("no test rows of the classes c1") && notes.contains("no test rows for clients 1"),
-        "{notes}"
-    );
+    assert!(notes.contains("no test rows of the classes c1") && notes.contains("no test rows for client 1"), "{notes}");
 }
 
 #[test]

@@ -530,12 +530,12 @@ fn a_column_of_measured_values_with_another_cell_is_no_category() {
 }
 
 #[test]
-fn labels_stay_as_they_are_and_a_decimal_comma_reads_a_real_target() {
+fn labels_with_a_decimal_comma_have_a_point_and_a_real_target_is_read_with_it() {
     let data = two("x;y\n1,5;1,0\n2;9\n", "x;y\n0,25;9\n", |csv| {
         (csv.delimiter, csv.reading.decimal) = (";".into(), Decimal::Comma);
     });
     let Targets::Classes { names, .. } = data.unwrap().train.targets else { panic!() };
-    assert_eq!(names, texts(&["1,0", "9"]));
+    assert_eq!(names, texts(&["1.0", "9"]));
     let data = two("x;y\n1,5;1,25\n2;9\n", "x;y\n0,25;9\n", |csv| {
         (csv.delimiter, csv.reading.decimal) = (";".into(), Decimal::Comma);
         csv.task = fedstein_datasets::Task::Regression;

@@ -78,7 +78,9 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         if rounds is None:
             parts = named.get("partition.clients", defaults.get("partition.clients", 10))
             of_clients = len(data.clients) if data.clients is not None else parts
-            rounds, share, patience = _fedstein.length(len(X), of_clients if isinstance(of_clients, int) else 1)
+            of_clients = of_clients if isinstance(of_clients, int) else 1
+            kind, personal = named.get("algorithm.kind", ""), named.get("evaluation.personal", False)
+            rounds, share, patience = _fedstein.length(len(X), of_clients, str(kind), personal is True)
             if share is not None:
                 # Each round is scored on the rows that are held out, and the best one is taken.
                 stop = {"partition.validation": share, "stop.patience": patience, "evaluation.rows": "validation"}
@@ -129,7 +131,8 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         Rounds of communication; in each one client trains. Without it there are 100 (or twenty visits to each client,
         300 at most), which end where they no longer lower the NLL of a tenth of the rows, which are held out; the
         particles are those of the round with the lowest. Of fewer than 100 rows, or ten a client, none is held out, and
-        there are 10 rounds (or two visits to each client, 200 at most).
+        there are 10 rounds (or two visits to each client, 200 at most); so it is, too, with `evaluation.personal` and with
+        `fedper` and `pfedgp`, whose published parameters say nothing of the method.
     particles : int or None
         Number of particles; None for methods with one parameter vector, such as `fedavg`.
     config : dict, optional

@@ -13,7 +13,7 @@ use crate::checkpoint::State;
 use crate::density::prior_score;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
+use crate::protocol::{ClientId, Message, PARTICLES, Question, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::stein::{OptimizerState, Score, Svgd};
 
 /// The share of a visit in the running mean of second moments.
@@ -185,6 +185,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
             }
         }
         Ok(Some(message))
+    }
+
+    /// Of a discrepancy Θ and A⁻, which is the score of the cavity there; of a client's own score Θ alone.
+    fn question_for(&self, _round: usize, client: ClientId, question: &Question) -> Result<Option<Message>, RunError> {
+        let cavity = match question {
+            Question::Discrepancy { .. } => self.cavity(&[client]),
+            Question::LikelihoodScore { .. } => None,
+        };
+        let Some((score, _)) = cavity else { return Ok(None) };
+        Ok(Some(message_of(&self.theta)?.with_array(GRADIENT, score.to_array()?)))
     }
 
     fn check(&self, reply: &Reply) -> Result<(), String> {

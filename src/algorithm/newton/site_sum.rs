@@ -91,11 +91,6 @@ impl<B: Backend> SiteSum<B> {
         &self.from
     }
 
-    /// A, the score at Θ_0, `[N, d]`, where the curvature does not act.
-    pub fn score_at_start(&self) -> &Particles<B> {
-        &self.score
-    }
-
     /// The score at the particles Θ `[N, d]`, which are near Θ_0.
     pub fn score(&self, at: &Particles<B>) -> Score<B> {
         let mut blocks = self.score.blocks().to_vec();
@@ -176,7 +171,7 @@ mod tests {
                 own: plan.own_moments.as_ref().map(|layout| set(COUNT, layout, 6, &session)),
             };
             let sum = SiteSum::new(&plan, from.clone(), score.clone(), &curvature, &moments);
-            assert_eq!(values(sum.score_at_start()), values(&score));
+            assert_eq!(values(&sum.score(&from).evaluate(&from)), values(&score));
             let got = values(&sum.score(&at).evaluate(&at));
             let [from, score, at, curvature] = [from, score, at, curvature].map(|of| values(&of));
             let (shared, own) = (moments.shared.as_ref().map(values), moments.own.as_ref().map(values));

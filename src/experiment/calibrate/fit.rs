@@ -176,15 +176,21 @@ impl Inquiry<'_> {
         let temperature = search.temperature();
         let nll = self.sums(holders, &[1.0, temperature], NLLS)?;
         let [before, after] = [nll[0], nll[1]].map(|sum| sum / rows as f64);
-        // At its limit the search would make all probabilities 0 and 1, or all equal.
         let at_limit = after < before && search.at_limit();
-        let note = at_limit.then(|| {
-            format!(
-                "calibration: the search of a temperature ended at its limit, {temperature:.2}, as where all of the {rows} \
+        let is_sharp = temperature < 1.0;
+        let note = at_limit.then(|| match is_sharp {
+            true => format!(
+                "calibration: the search of a temperature ended at its lower limit, {temperature:.2}, as where all of the {rows} \
                  calibration rows are right; they do not determine one, and probabilities stay as they are"
-            )
+            ),
+            false => format!(
+                "calibration: the search of a temperature ended at its upper limit, {temperature:.1}: on the {rows} calibration rows \
+                 the model is confident and wrong, and almost equal probabilities of all classes are better"
+            ),
         });
-        let (temperature, after) = if after < before && !at_limit { (temperature, after) } else { (1.0, before) };
+        // At its lower limit the temperature would make all probabilities 0 and 1.
+        let is_used = after < before && !(at_limit && is_sharp);
+        let (temperature, after) = if is_used { (temperature, after) } else { (1.0, before) };
         let map = ProbabilityMap::Temperature(temperature);
         Ok((Some(Fitted { map, at_limit, nll: [before, after] }), note))
     }

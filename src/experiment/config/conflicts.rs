@@ -65,7 +65,7 @@ impl Config {
             self.evaluation_conflict()?,
             self.personal_conflict(name, can),
             self.prior_correction_conflict((name, can), &data),
-            self.stop_conflict(&data)?,
+            self.stop_conflict((name, can), &data)?,
             self.calibration_conflict(data.properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
@@ -85,7 +85,7 @@ impl Config {
             self.model_conflict(&data),
             self.class_weights_conflict((name, can), &data)?,
             self.prior_correction_conflict((name, can), &data),
-            self.stop_conflict(&data)?,
+            self.stop_conflict((name, can), &data)?,
             self.calibration_conflict(properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
@@ -139,7 +139,11 @@ impl Config {
     }
 
     /// Checks that there are validation rows by which a round is the best or the step size becomes smaller.
-    fn stop_conflict(&self, Data { properties, name, .. }: &Data) -> Result<Option<String>, ConfigError> {
+    fn stop_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        Data { properties, name, .. }: &Data,
+    ) -> Result<Option<String>, ConfigError> {
         let (metric, Some(key)) = (self.stop.metric, self.validation_key()) else { return Ok(None) };
         if properties.is_toy() {
             return Ok(Some(format!("`{key}` needs validation rows, but {name} is a toy density without any")));
@@ -154,6 +158,12 @@ impl Config {
             return Ok(Some(format!(
                 "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, whose \
                  states are kept of the last round only; leave one of the two out"
+            )));
+        }
+        if can.untrained_part {
+            return Ok(Some(format!(
+                "`{key}` looks at the published parameters, of which algorithm kind `{algorithm}` leaves a part untrained that each \
+                 client has for itself; leave it out"
             )));
         }
         let task = |classes| if classes { "classification" } else { "regression" };

@@ -58,7 +58,7 @@ const KEYS: &[Key] = &[
         "deadline",
         Float(Interval::NOT_NEGATIVE),
         F(0.0),
-        "Seconds after which replies, answers to questions and scores are ignored; 0: the server waits for all. Before round 1, where all sites must answer and read their files, they have at least 60 s; after the last round, where they are told the calibration, 60 s if there is no deadline. Clients in this process answer at once; the delay of injected stragglers is simulated.",
+        "Seconds after which replies, answers to questions and scores are ignored; 0: the server waits for all. Before round 1, where all sites must answer and read their files, they have at least 60 s; and so they have after the last round, where they are told the calibration. Clients in this process answer at once; the delay of injected stragglers is simulated.",
     ),
     key(
         "min_replies",

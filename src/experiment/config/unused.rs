@@ -1,11 +1,13 @@
 //! Keys that have no effect, because of what other keys say.
 
-use fedstein_schema::list;
+use fedstein_schema::{NumberOr, list};
 
-use super::{Config, ModelConfig, RobustRule, is_of_data_set};
+use super::{Config, ModelConfig, RobustRule, Rotate, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
+use crate::datasets::{DataConfig, DataProperties};
 use crate::density::KdeMode;
-use crate::models::Predictive;
+use crate::federation::faults::Fault;
+use crate::models::{PrecisionRule, Predictive};
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
@@ -23,8 +25,8 @@ impl Config {
     ///
     /// # Arguments
     /// - `changed`: the keys that do not have their default, as `section.key`.
-    /// - `own_rows`: whether the program brings the rows.
-    pub(super) fn without_effect(&self, changed: &[String], own_rows: bool) -> Vec<String> {
+    /// - `own_rows`: the properties of the rows that the program brings, if it does.
+    pub(super) fn without_effect(&self, changed: &[String], own_rows: Option<DataProperties>) -> Vec<String> {
         let sentence = |unused: &[&str], why: &str| {
             let verb = if unused.len() == 1 { "has" } else { "have" };
             (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
@@ -34,13 +36,13 @@ impl Config {
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
             sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
-        let of_data_set = |path: &&str| own_rows && is_of_data_set(path);
+        let of_data_set = |path: &&str| own_rows.is_some() && is_of_data_set(path);
         let unused: Vec<&str> = changed.iter().map(String::as_str).filter(of_data_set).collect();
-        let rules = self.rules().into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
+        let rules = self.rules(own_rows).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
         rules.chain(sentence(&unused, "the rows are the program's own")).collect()
     }
 
-    fn rules(&self) -> Vec<Rule> {
+    fn rules(&self, own_rows: Option<DataProperties>) -> Vec<Rule> {
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
         // What a program's own algorithm uses is not known here.
         let is_known = !matches!(self.algorithm, AlgorithmConfig::Own(_));
@@ -54,7 +56,7 @@ impl Config {
             _ => None,
         };
         let robust = self.federation.robust;
-        vec![
+        let rules: Vec<Rule> = vec![
             (own_steps, &["optimizer."], format!("algorithm kind `{name}` has steps of its own")),
             (
                 is_known && !interact && !compares,
@@ -65,6 +67,11 @@ impl Config {
                 is_known && alone && !compares,
                 &["kernel."],
                 "there is one particle, which has no other to interact with".into(),
+            ),
+            (
+                can.centralised,
+                &["stop.uplink_mib"],
+                format!("algorithm kind `{name}` has all rows in one place: nothing is sent"),
             ),
             (can.centralised, &["schedule."], format!("algorithm kind `{name}` has all rows in one place")),
             (
@@ -97,7 +104,67 @@ impl Config {
                 &["federation.robust_trim"],
                 "`federation.robust` is not \"trimmed\"".into(),
             ),
-            (self.faults.kinds.is_empty(), OF_FAULTS, "`faults.kinds` is empty".into()),
+            (
+                is_known && !can.model_prior,
+                &["model.weight_precision"],
+                format!("algorithm kind `{name}` does not use the model's prior"),
+            ),
+            (self.validation_key().is_none(), &["stop.metric"], "nothing looks at the validation rows".into()),
+        ];
+        rules.into_iter().chain(self.rules_of_rows(own_rows)).chain(self.rules_of_faults()).collect()
+    }
+
+    /// Rules that depend on the rows.
+    fn rules_of_rows(&self, own_rows: Option<DataProperties>) -> Vec<Rule> {
+        let (Ok(data), Ok(partition), Ok(rotation)) = (self.data(), self.partition(), self.rotation()) else {
+            return Vec::new();
+        };
+        let (properties, at_sites) =
+            (own_rows.unwrap_or(data.properties()), own_rows.is_none() && matches!(data, DataConfig::Sites(_)));
+        let learns_precision = match &self.model {
+            ModelConfig::Bnn(model) => matches!(model.weight_precision, NumberOr::Rule(PrecisionRule::Learned)),
+            ModelConfig::Stack(model) => matches!(model.weight_precision, NumberOr::Rule(PrecisionRule::Learned)),
+            ModelConfig::Blr(_) | ModelConfig::Mixture(_) => true,
+        };
+        vec![
+            (
+                partition.calibration == 0.0 && !at_sites,
+                &["calibration."],
+                "no rows are held out for it (`partition.calibration` is 0)".into(),
+            ),
+            (rotation.rotate == Rotate::None, &["data.rotate_from"], "`data.rotate` is \"none\"".into()),
+            (
+                properties.is_classification() && !learns_precision,
+                &["model.gamma_shape", "model.gamma_rate"],
+                "a classification has no noise, and `model.weight_precision` is not \"learned\"".into(),
+            ),
+            (
+                !properties.is_toy(),
+                &["evaluation.kde_bandwidth"],
+                "the divergence from the posterior is known of toy densities alone".into(),
+            ),
+        ]
+    }
+
+    /// Rules of `[faults]` and of the deadline, which only an injected delay exceeds in one process.
+    fn rules_of_faults(&self) -> Vec<Rule> {
+        let has = |fault: Fault| self.faults.kinds.iter().any(|kind| kind == fault.word());
+        let (late, deadline) = (has(Fault::Straggler), self.federation.deadline);
+        let at_sites = matches!(self.data(), Ok(DataConfig::Sites(_)));
+        let why = "clients in this process answer at once (`faults.kinds` has no \"straggler\")";
+        let no_delay = |is_unused| -> Rule { (is_unused, &["federation.deadline"], why.into()) };
+        if self.faults.kinds.is_empty() {
+            return vec![(true, OF_FAULTS, "`faults.kinds` is empty".into()), no_delay(!at_sites)];
+        }
+        vec![
+            no_delay(!at_sites && !late),
+            (!late, &["faults.delay"], "`faults.kinds` has no \"straggler\"".into()),
+            (!has(Fault::HugeNorm), &["faults.factor"], "`faults.kinds` has no \"huge-norm\"".into()),
+            (
+                late && !at_sites && self.faults.delay <= deadline,
+                &["faults.delay", "federation.deadline"],
+                "a delay of `faults.delay` is within `federation.deadline`".into(),
+            ),
         ]
     }
 }

@@ -78,8 +78,8 @@ pub fn faults(kind: Fault, rest: &str) -> String {
 pub struct Script(pub Vec<Vec<ClientId>>);
 
 impl Schedule for Script {
-    fn select(&mut self, round: usize, _: Option<&Indicators>) -> Selection {
-        self.0[round - 1].clone().into()
+    fn select(&mut self, round: usize, _: Option<&Indicators>) -> Result<Selection, RunError> {
+        Ok(self.0[round - 1].clone().into())
     }
 }
 
