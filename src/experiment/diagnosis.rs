@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::personal::SCORED_CLIENTS;
 use crate::algorithm;
 use crate::checkpoint::{CheckpointError, State};
 use crate::federation::event::EventKind;
@@ -111,18 +112,26 @@ pub(super) fn risen(records: impl Iterator<Item = RoundRecord>) -> Option<String
         let metric = record.metrics.iter().find(|(metric, _)| **metric == *name);
         metric.and_then(|(_, value)| *value).filter(|value| value.is_finite())
     };
+    // Rounds without the rows of a client tell nothing of the others.
+    let records: Vec<RoundRecord> = records.collect();
+    let scored = |record: &RoundRecord| column(record, SCORED_CLIENTS);
+    let of_last = records.last().and_then(scored);
     let mut own = false;
     let nll = |record: RoundRecord| {
+        if scored(&record) != of_last {
+            return None;
+        }
         let personal = column(&record, "personal_nll");
         own |= personal.is_some();
         Some((record.round, personal.or_else(|| column(&record, "nll"))?))
     };
-    let values: Vec<(usize, f64)> = records.filter_map(nll).collect();
+    let values: Vec<(usize, f64)> = records.into_iter().filter_map(nll).collect();
     let (whose, remedy) = match own {
         true => ("clients' own predictors", "fewer `rounds` or smaller steps help"),
-        false => {
-            ("scored rows", "`stop.patience` with `partition.validation` keeps the best round (docs/configuration.md)")
-        }
+        false => (
+            "scored rows",
+            "`stop.patience` with rows held out for validation keeps the best round (docs/configuration.md)",
+        ),
     };
     let (round, best) = *values.iter().min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let (_, last) = *values.last()?;

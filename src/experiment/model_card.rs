@@ -159,7 +159,8 @@ impl Card<'_> {
             let _ = writeln!(text, "Classes, in the order of the probabilities: {}{more}.\n", names.join(", "));
         }
         if let Some(partition) = &self.run.summary.partition {
-            sizes(text, partition);
+            let at_sites = matches!(self.config.data(), Ok(DataConfig::Sites(_)));
+            sizes(text, partition, at_sites);
         } else if place == Place::Sites && !self.run.summary.sites.is_empty() {
             text.push_str("| site | test rows |\n|---|---|\n");
             for site in &self.run.summary.sites {
@@ -335,7 +336,7 @@ fn ids(reading: Option<&Reading>) -> String {
 }
 
 /// The number of rows of every client, or a summary of many.
-fn sizes(text: &mut String, partition: &PartitionTable) {
+fn sizes(text: &mut String, partition: &PartitionTable, at_sites: bool) {
     let train: Vec<usize> = partition.counts.iter().map(|counts| counts.iter().sum()).collect();
     let of = |rows: &[usize], client: usize| rows.get(client).copied().unwrap_or_default();
     if train.len() <= LISTED {
@@ -352,7 +353,10 @@ fn sizes(text: &mut String, partition: &PartitionTable) {
             let name = plain(&partition.clients.of(client));
             let _ = writeln!(text, "| {name} | {rows} | {validation} |{calibration} {test} |");
         }
-        text.push_str("\nClients may share test rows, but for those of `by-column`.\n\n");
+        text.push('\n');
+        if !at_sites {
+            text.push_str("Clients may share test rows, but for those of `by-column`.\n\n");
+        }
     } else {
         let mut sorted = train;
         sorted.sort_unstable();

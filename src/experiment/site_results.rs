@@ -180,6 +180,8 @@ impl<B: Backend> SiteResults<'_, B> {
         let model = (config.model.kind().name, *model);
         let particles = predictor.particles().map_or(config.algorithm.particles(), Particles::count);
         let mut facts = facts(config, particles, (about, clients), model, session);
+        let corrected = "to how frequent the classes are at this site".to_owned();
+        facts.extend(self.correction.map(|_| ("probabilities corrected".to_owned(), corrected)));
         facts.extend([(PREDICTOR.into(), predictor.fact().into()), ("rounds".into(), self.round.to_string())]);
         let summary = Summary {
             schema_version: SCHEMA_VERSION,

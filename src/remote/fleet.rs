@@ -6,11 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::carrier::Peer;
 use super::envelope::{Arrays, Content, RequestHead};
-use super::link::{Answer, Link};
+use super::link::{Answer, LOOK, Link};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Fleet;
-use crate::protocol::{ClientId, Reply, Request, Watch};
+use crate::protocol::{Ask, ClientId, Reply, Request, Watch};
+
+/// The time for an answer about calibration rows where there is no deadline.
+const LEAST: Duration = Duration::from_secs(60);
 
 /// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
 pub struct Remote<'a> {
@@ -96,9 +99,32 @@ impl<'a> Remote<'a> {
     }
 }
 
+impl Remote<'_> {
+    /// The answers to these messages that arrive before the deadline. The number of them is watched, so that the user can end
+    /// the wait as the steps of clients in this process.
+    ///
+    /// # Errors
+    /// The carrier delivers nothing any more.
+    fn collect(&self, awaited: &[u64], deadline: Option<Instant>, watch: Watch) -> Result<Vec<Answer>, RunError> {
+        let mut answers = Vec::new();
+        loop {
+            let look = Instant::now() + LOOK;
+            answers.extend(self.link.collect(awaited, Some(deadline.map_or(look, |end| end.min(look))))?);
+            let open = self.link.open(awaited);
+            if open == 0 || deadline.is_some_and(|end| Instant::now() >= end) {
+                return Ok(answers);
+            }
+            watch(awaited.len() - open, awaited.len());
+        }
+    }
+}
+
 impl Fleet for Remote<'_> {
-    fn dispatch(&self, requests: &[Request], _: Watch) -> Vec<Result<Reply, RunError>> {
-        let deadline = self.deadline.map(|deadline| Instant::now() + deadline);
+    fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
+        // All rounds are over when the calibration rows are asked about: nobody waits for a silent site for ever.
+        let is_last = requests.first().is_some_and(|request| matches!(request.ask, Ask::Calibrate(_)));
+        let time = self.deadline.or(is_last.then_some(LEAST));
+        let deadline = time.and_then(|time| Instant::now().checked_add(time));
         let round = requests.first().map_or(0, |request| request.round);
         // Requests of one state share their arrays.
         let mut encoded: BTreeMap<u64, Arrays> = BTreeMap::new();
@@ -110,7 +136,7 @@ impl Fleet for Remote<'_> {
                 Err(error) => replies.push(Err(error)),
             }
         }
-        let mut answers = match self.link.collect(&awaited, deadline) {
+        let mut answers = match self.collect(&awaited, deadline, watch) {
             Ok(answers) => answers,
             Err(error) => return vec![Err(error)],
         };
@@ -157,5 +183,49 @@ impl Fleet for Remote<'_> {
         kept.counted = clients.iter().copied().zip(last.iter().copied()).collect();
         kept.checkpoints = clients.into_iter().zip(before.into_iter().zip(last).map(|(a, b)| [a, b])).collect();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use super::*;
+    use crate::protocol::Message;
+    use crate::remote::{Arrival, Carrier, Limits, Parcel};
+
+    /// A site that takes every message and never answers.
+    struct Silent;
+
+    impl Carrier for Silent {
+        fn peers(&self) -> usize {
+            1
+        }
+
+        fn name(&self, peer: Peer) -> String {
+            peer.to_string()
+        }
+
+        fn send(&self, _: Peer, _: &Parcel, _: Limits) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn receive(&self, wait: Duration) -> Vec<Arrival> {
+            std::thread::sleep(wait);
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn the_wait_for_a_silent_site_is_watched_and_ends_at_the_deadline() {
+        let remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5));
+        let looks = AtomicUsize::new(0);
+        let watch = |answered, asked| {
+            assert_eq!((answered, asked), (0, 1));
+            looks.fetch_add(1, Relaxed);
+        };
+        let replies = remote.dispatch(&[Request::new(1, 0, Ask::Train, Message::default())], &watch);
+        // At .2 s and .4 s.
+        assert!(replies.is_empty() && looks.into_inner() >= 1);
     }
 }

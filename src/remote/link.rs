@@ -19,7 +19,7 @@ const TRIES: usize = 5;
 /// The number of the first message of a second link of a run. A run has fewer messages.
 const LATER: u64 = 1 << 40;
 /// The longest time between two looks at the clock.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// A message that is not answered yet.
 #[derive(Debug)]
@@ -89,6 +89,12 @@ impl<'a> Link<'a> {
         Ok(number)
     }
 
+    /// How many of these messages are not answered yet.
+    pub fn open(&self, numbers: &[u64]) -> usize {
+        let open = self.open.borrow();
+        numbers.iter().filter(|number| open.contains_key(number)).count()
+    }
+
     /// The answers that arrive before the deadline, until none of these messages is open. Answers to other messages are
     /// among them; an answer to none is dropped. Messages without an answer stay open.
     ///
@@ -96,8 +102,7 @@ impl<'a> Link<'a> {
     /// The carrier delivers nothing any more.
     pub fn collect(&self, awaited: &[u64], deadline: Option<Instant>) -> Result<Vec<Answer>, RunError> {
         let mut answers = Vec::new();
-        let waits = || awaited.iter().any(|number| self.open.borrow().contains_key(number));
-        while waits() && self.carrier.closed().is_none() {
+        while self.open(awaited) > 0 && self.carrier.closed().is_none() {
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break;

@@ -131,8 +131,8 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         Rounds of communication; in each one client trains. Without it there are 100 (or twenty visits to each client,
         300 at most), which end where they no longer lower the NLL of a tenth of the rows, which are held out; the
         particles are those of the round with the lowest. Of fewer than 100 rows, or ten a client, none is held out, and
-        there are 10 rounds (or two visits to each client, 200 at most); so it is, too, with `evaluation.personal` and with
-        `fedper` and `pfedgp`, whose published parameters say nothing of the method.
+        there are 10 rounds (or two visits to each client, 200 at most); so it is, too, with `evaluation.personal`, and
+        with `fedper` and `pfedgp`, whose published parameters say nothing of the method.
     particles : int or None
         Number of particles; None for methods with one parameter vector, such as `fedavg`.
     config : dict, optional
