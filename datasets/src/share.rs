@@ -1,6 +1,6 @@
 //! How many of a number a share is.
 //!
-//! A share such as 0.29 is no number of `f64`: 0.29 · 100 is 28.999999999999996 there. Products that are within 1e-9 of a
+//! `f64` cannot represent a share such as 0.29 exactly: its product with 100 is 28.999999999999996. Products that are within 1e-9 of a
 //! whole number, or of one and a half, count as that.
 
 /// The number that is closest to the share of `count`; of two that are equally close, the larger one.

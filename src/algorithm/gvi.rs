@@ -50,13 +50,8 @@ impl GviConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities {
-        model_prior: true,
-        centralised: true,
-        scheduled_steps: false,
-        pairs: false,
-        ..Capabilities::FEDERATED
-    };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { scheduled_steps: false, pairs: false, ..Capabilities::CENTRALISED };
 }
 
 struct Client<B: Backend> {

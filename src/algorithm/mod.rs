@@ -169,6 +169,11 @@ impl Capabilities {
     };
 }
 
+impl Capabilities {
+    /// A method with all rows in one place, whose target has the model's prior.
+    pub const CENTRALISED: Self = Self { centralised: true, model_prior: true, ..Self::FEDERATED };
+}
+
 /// How the replies of a round relate to each other, which decides which robust rules are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {

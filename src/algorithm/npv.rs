@@ -66,8 +66,7 @@ impl NpvConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { model_prior: true, centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities { scheduled_steps: false, ..Capabilities::CENTRALISED };
 }
 
 /// The name of the array of log σ_n² `[N, 1]` in messages.

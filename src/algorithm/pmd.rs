@@ -76,8 +76,7 @@ impl PmdConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { model_prior: true, centralised: true, scheduled_steps: false, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities { scheduled_steps: false, ..Capabilities::CENTRALISED };
 }
 
 /// The smallest effective share of the particles after a step: ESS(w) ≥ N/2.

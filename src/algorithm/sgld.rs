@@ -42,13 +42,8 @@ impl SgldConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities {
-        model_prior: true,
-        centralised: true,
-        scheduled_steps: false,
-        pairs: false,
-        ..Capabilities::FEDERATED
-    };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { scheduled_steps: false, pairs: false, ..Capabilities::CENTRALISED };
 }
 
 /// The client that moves the chains that the server sends: SGLD's only client, or a worker of DSGLD.

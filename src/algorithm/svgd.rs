@@ -35,8 +35,7 @@ impl SvgdConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { model_prior: true, centralised: true, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities::CENTRALISED;
 }
 
 impl Algorithm for SvgdConfig {

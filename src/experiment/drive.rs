@@ -93,14 +93,13 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             None => None,
         };
         let done = past.as_ref().map_or(0, |(round, _)| *round);
-        let (advice, columns) = (algorithm.one_hot_advice(), algorithm.capabilities().columns);
+        let (advice, can) = (algorithm.one_hot_advice(), algorithm.capabilities());
         let clients = (roster.len(), personal, &names);
-        let mut recorder =
-            RunRecorder::new((config, advice, columns), judge, fleet, clients, observer, artifacts.take());
+        let mut recorder = RunRecorder::new((config, advice, can), judge, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         let planned = participation::planned(config.rounds, per_round, roster.len());
         // With all rows in one place there is nobody to select.
-        planned.filter(|_| !algorithm.capabilities().centralised).iter().for_each(|note| observer.note(note));
+        planned.filter(|_| !can.centralised).iter().for_each(|note| observer.note(note));
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
             observer.continued(round, config.rounds);

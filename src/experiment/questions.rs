@@ -11,8 +11,6 @@ use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, Opened, Peer
 
 /// The times of a run.
 const TIMES: Times = Times { least: Duration::from_secs(60), silent: Duration::from_secs(10) };
-/// The longest time between two looks at the observer.
-const LOOK: Duration = Duration::from_millis(200);
 /// The number of sites that a message names.
 const NAMED: usize = 5;
 
@@ -66,7 +64,7 @@ impl<'a> Questions<'a> {
         let numbers = peers.iter().map(send).collect::<Result<Vec<_>, _>>()?;
         let time = self.deadline.map(|deadline| deadline.max(self.times.least));
         let mut answers = self.wait(peers, &numbers, time, || self.observer.gives_up())?;
-        if let Some(sites) = self.silent(peers, &numbers, &answers) {
+        if let Some(sites) = self.silent(peers, &numbers) {
             return Err(match time.filter(|_| !self.observer.gives_up()) {
                 Some(time) => RunError::Silent { sites, seconds: time.as_secs_f64() },
                 None => RunError::Interrupted { round: 0, rounds: self.rounds },
@@ -120,29 +118,22 @@ impl<'a> Questions<'a> {
         ends: impl Fn() -> bool,
     ) -> Result<Vec<Answer>, RunError> {
         let begin = Instant::now();
-        let end = time.and_then(|time| begin.checked_add(time));
-        let (mut answers, mut said) = (Vec::new(), false);
-        while let Some(silent) = self.silent(peers, numbers, &answers) {
-            let now = Instant::now();
-            if end.is_some_and(|end| now >= end) || ends() {
-                break;
-            }
-            if !said && now - begin >= self.times.silent {
-                let limit = time.map_or_else(String::new, |time| format!(" for {} s at most", time.as_secs_f64()));
+        let limit = time.map_or_else(String::new, |time| format!(" for {} s at most", time.as_secs_f64()));
+        let mut said = false;
+        let goes_on = || {
+            if !said && begin.elapsed() >= self.times.silent {
+                let silent = self.silent(peers, numbers).unwrap_or_default();
                 self.observer.note(&format!("waiting{limit} for the answer of {silent}"));
                 said = true;
             }
-            let note = (!said).then_some(begin + self.times.silent);
-            let look = [end, note].into_iter().flatten().fold(now + LOOK, Instant::min);
-            answers.extend(self.link.collect(numbers, Some(look))?);
-        }
-        Ok(answers)
+            !ends()
+        };
+        self.link.collect(numbers, time.and_then(|time| begin.checked_add(time)), goes_on)
     }
 
     /// The sites without an answer, for a message; `None` if all have answered.
-    fn silent(&self, peers: &[Peer], numbers: &[u64], answers: &[Answer]) -> Option<String> {
-        let has_answer = |number: u64| answers.iter().any(|answer| answer.number == number);
-        let silent = peers.iter().zip(numbers).filter(|(_, number)| !has_answer(**number));
+    fn silent(&self, peers: &[Peer], numbers: &[u64]) -> Option<String> {
+        let silent = peers.iter().zip(numbers).filter(|(_, number)| self.link.open(&[**number]) > 0);
         let names: Vec<String> = silent.map(|(peer, _)| self.link.carrier().name(*peer)).collect();
         let more = match names.len().saturating_sub(NAMED) {
             0 => String::new(),
@@ -253,7 +244,7 @@ mod tests {
 
     /// What comes of a question to all of these sites.
     fn asked(sites: &Sleeping, deadline: f64, notes: &Notes) -> Result<usize, RunError> {
-        let (questions, peers) = questions(sites, deadline, Duration::from_millis(60), notes);
+        let (questions, peers) = questions(sites, deadline, Duration::from_millis(700), notes);
         questions.ask(&peers, &Content::Describe {}, &Arrays::default()).map(|answers| answers.len())
     }
 
@@ -275,11 +266,8 @@ mod tests {
         let error = asked(&Sleeping::new(1, 8), 0.01, &notes).unwrap_err();
         let named = "ward-1, ward-2, ward-3, ward-4, ward-5 and 2 more";
         assert_eq!(error.exit_code(), 1);
-        assert!(error.to_string().starts_with(&format!("no answer of {named} within 0.06 s")), "{error}");
-        assert_eq!(
-            notes.notes.into_inner().unwrap(),
-            [format!("waiting for 0.06 s at most for the answer of {named}")]
-        );
+        assert!(error.to_string().starts_with(&format!("no answer of {named} within 0.7 s")), "{error}");
+        assert_eq!(notes.notes.into_inner().unwrap(), [format!("waiting for 0.7 s at most for the answer of {named}")]);
     }
 
     #[test]

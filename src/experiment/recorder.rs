@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::Capabilities;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -45,8 +45,8 @@ pub(super) struct RunRecorder<'a, B: Backend> {
     names: &'a ClientNames,
     /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
-    /// The algorithm's own columns.
-    columns: &'static [&'static str],
+    /// The capabilities of the algorithm.
+    can: Capabilities,
     start: Instant,
     stop: Stop,
     lr: LrSchedule,
@@ -103,7 +103,7 @@ pub(super) struct RunResults<'a, B: Backend> {
 impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
-        (config, one_hot_advice, columns): (&'a Config, &'static str, &'static [&'static str]),
+        (config, one_hot_advice, can): (&'a Config, &'static str, Capabilities),
         judge: Judge<'a, B>,
         fleet: &'a dyn Fleet,
         (count, personal, names): (usize, bool, &'a ClientNames),
@@ -120,7 +120,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
         let stop = Stop::new(config.stop, config.validation_key().is_some(), judge.validates_classes());
-        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, columns, start, stop, lr, notes }
+        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, can, start, stop, lr, notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -261,7 +261,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let ended = early.into_iter().chain(self.stop.choice(round)).collect();
         let best = self.stop.best().map(|best| best.round);
         // Scores of parameters of which a part is untrained say nothing of the method.
-        let is_judged = self.config.evaluation.personal || !self.config.algorithm.capabilities().untrained_part;
+        let is_judged = self.config.evaluation.personal || !self.can.untrained_part;
         let risen = diagnosis::risen(self.notes.rounds.records()).filter(|_| best.is_none() && is_judged);
         risen.iter().for_each(|note| self.observer.note(note));
         let seconds = self.seconds();
@@ -334,7 +334,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
             spread = Some(server.particles().spread()?);
         }
         metrics.extend(lr_factor);
-        metrics.extend(diagnosis::columns(&round, spread, self.columns));
+        metrics.extend(diagnosis::columns(&round, spread, self.can.columns));
         let number = round.round;
         let advice = self.notes.advice.on(&round, self.one_hot_advice, server.particles().count());
         advice.iter().for_each(|note| self.observer.note(note));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::carrier::Peer;
 use super::envelope::{Arrays, Content, RequestHead};
-use super::link::{Answer, LOOK, Link};
+use super::link::{Answer, Link};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Fleet;
@@ -99,26 +99,6 @@ impl<'a> Remote<'a> {
     }
 }
 
-impl Remote<'_> {
-    /// The answers to these messages that arrive before the deadline. The number of them is watched, so that the user can end
-    /// the wait as the steps of clients in this process.
-    ///
-    /// # Errors
-    /// The carrier delivers nothing any more.
-    fn collect(&self, awaited: &[u64], deadline: Option<Instant>, watch: Watch) -> Result<Vec<Answer>, RunError> {
-        let mut answers = Vec::new();
-        loop {
-            let look = Instant::now() + LOOK;
-            answers.extend(self.link.collect(awaited, Some(deadline.map_or(look, |end| end.min(look))))?);
-            let open = self.link.open(awaited);
-            if open == 0 || deadline.is_some_and(|end| Instant::now() >= end) {
-                return Ok(answers);
-            }
-            watch(awaited.len() - open, awaited.len());
-        }
-    }
-}
-
 impl Fleet for Remote<'_> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
         // All rounds are over when the calibration rows are asked about: nobody waits for a silent site for ever.
@@ -136,7 +116,12 @@ impl Fleet for Remote<'_> {
                 Err(error) => replies.push(Err(error)),
             }
         }
-        let mut answers = match self.collect(&awaited, deadline, watch) {
+        // The user can end the wait as the steps of clients in this process.
+        let watched = || {
+            watch(awaited.len() - self.link.open(&awaited), awaited.len());
+            true
+        };
+        let mut answers = match self.link.collect(&awaited, deadline, watched) {
             Ok(answers) => answers,
             Err(error) => return vec![Err(error)],
         };

@@ -19,7 +19,7 @@ const TRIES: usize = 5;
 /// The number of the first message of a second link of a run. A run has fewer messages.
 const LATER: u64 = 1 << 40;
 /// The longest time between two looks at the clock.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A message that is not answered yet.
 #[derive(Debug)]
@@ -95,16 +95,22 @@ impl<'a> Link<'a> {
         numbers.iter().filter(|number| open.contains_key(number)).count()
     }
 
-    /// The answers that arrive before the deadline, until none of these messages is open. Answers to other messages are
-    /// among them; an answer to none is dropped. Messages without an answer stay open.
+    /// The answers that arrive before the deadline, until none of these messages is open, and as long as the wait `goes_on`,
+    /// which is asked several times a second. Answers to other messages are among them; an answer to none is dropped.
+    /// Messages without an answer stay open.
     ///
     /// # Errors
     /// The carrier delivers nothing any more.
-    pub fn collect(&self, awaited: &[u64], deadline: Option<Instant>) -> Result<Vec<Answer>, RunError> {
+    pub fn collect(
+        &self,
+        awaited: &[u64],
+        deadline: Option<Instant>,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Vec<Answer>, RunError> {
         let mut answers = Vec::new();
         while self.open(awaited) > 0 && self.carrier.closed().is_none() {
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            if left.is_zero() || !goes_on() {
                 break;
             }
             for arrival in self.carrier.receive(left.min(LOOK)) {
@@ -240,6 +246,10 @@ mod tests {
         link.send(0, Content::Describe {}, &Arrays::default()).unwrap()
     }
 
+    fn collect(link: &Link<'_>, awaited: &[u64], deadline: Option<Instant>) -> Result<Vec<Answer>, RunError> {
+        link.collect(awaited, deadline, || true)
+    }
+
     /// A moment that comes soon: what has arrived is read, nothing is waited for.
     fn soon() -> Option<Instant> {
         Some(Instant::now() + Duration::from_millis(5))
@@ -250,7 +260,7 @@ mod tests {
         let desk = Desk::default();
         let link = Link::new(&desk, RUN);
         let late = ask(&link);
-        assert!(link.collect(&[late], soon()).unwrap().is_empty());
+        assert!(collect(&link, &[late], soon()).unwrap().is_empty());
         let next = ask(&link);
         desk.arrives(0, Ok(answer(99)));
         desk.arrives(1, Ok(answer(next)));
@@ -258,7 +268,8 @@ mod tests {
         desk.arrives(0, Ok(answer(late)));
         desk.arrives(0, Ok(seal_failure(RUN, br#"{"number":99}"#, "no".into())));
         desk.arrives(0, Ok(answer(next)));
-        let numbers: Vec<u64> = link.collect(&[next], None).unwrap().into_iter().map(|answer| answer.number).collect();
+        let numbers: Vec<u64> =
+            collect(&link, &[next], None).unwrap().into_iter().map(|answer| answer.number).collect();
         assert_eq!(numbers, [late, next]);
     }
 
@@ -270,13 +281,13 @@ mod tests {
         assert_eq!(desk.numbers(), [early, last]);
         for _ in 0..TRIES {
             desk.ends(true);
-            assert!(link.collect(&[last], soon()).unwrap().is_empty());
+            assert!(collect(&link, &[last], soon()).unwrap().is_empty());
             assert_eq!(desk.numbers(), [last]);
         }
         // The earlier message is closed: its answer is of no use any more.
         desk.arrives(0, Ok(answer(early)));
         desk.ends(true);
-        let answers = link.collect(&[last], None).unwrap();
+        let answers = collect(&link, &[last], None).unwrap();
         assert!(
             matches!(&answers[..], [Answer { number, what: Err(reason), .. }] if *number == last && reason == "it ended")
         );
@@ -289,18 +300,18 @@ mod tests {
         let link = Link::new(&desk, RUN);
         let first = ask(&link);
         desk.ends(false);
-        assert!(matches!(&link.collect(&[first], None).unwrap()[..], [Answer { what: Err(_), .. }]));
+        assert!(matches!(&collect(&link, &[first], None).unwrap()[..], [Answer { what: Err(_), .. }]));
         let second = ask(&link);
         desk.arrives(0, Ok(answer(second)));
-        assert!(matches!(&link.collect(&[second], None).unwrap()[..], [Answer { what: Ok(_), .. }]));
+        assert!(matches!(&collect(&link, &[second], None).unwrap()[..], [Answer { what: Ok(_), .. }]));
         let third = ask(&link);
         desk.numbers();
         desk.ends(false);
-        assert!(link.collect(&[third], soon()).unwrap().is_empty());
+        assert!(collect(&link, &[third], soon()).unwrap().is_empty());
         assert_eq!(desk.numbers(), [third]);
         desk.refuses.set(Some("its machine is off"));
         desk.ends(false);
-        assert!(matches!(&link.collect(&[third], None).unwrap()[..], [Answer { what: Err(_), .. }]));
+        assert!(matches!(&collect(&link, &[third], None).unwrap()[..], [Answer { what: Err(_), .. }]));
     }
     #[test]
     fn when_nothing_is_delivered_any_more_waiting_ends_and_no_answer_counts() {
@@ -310,7 +321,7 @@ mod tests {
         desk.arrives(0, Ok(answer(answered)));
         desk.closed.set(Some("the run was stopped"));
         for awaited in [vec![answered], vec![answered, unanswered]] {
-            let error = link.collect(&awaited, None).unwrap_err();
+            let error = collect(&link, &awaited, None).unwrap_err();
             assert!(matches!(error, RunError::Disconnected(reason) if reason == "the run was stopped"));
         }
     }

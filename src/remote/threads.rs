@@ -86,9 +86,9 @@ mod tests {
         let link = Link::new(&carrier, 7);
         let ask = || link.send(0, Content::Describe {}, &Arrays::default());
         let first = ask().unwrap();
-        assert!(link.collect(&[first], None).unwrap()[0].what.is_ok());
+        assert!(link.collect(&[first], None, || true).unwrap()[0].what.is_ok());
         let second = ask().unwrap();
-        let answers = link.collect(&[second], None).unwrap();
+        let answers = link.collect(&[second], None, || true).unwrap();
         assert!(answers[0].what.as_ref().is_err_and(|reason| reason.contains("panicked")), "{answers:?}");
         assert!(ask().is_err());
     }
