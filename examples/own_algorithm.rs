@@ -42,7 +42,7 @@ impl Algorithm for MovingAverage {
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         let server = Server { theta: setup.initial, keep: self.keep, session: setup.session };
         Ok(Halves { server: Box::new(server), clients })

@@ -245,7 +245,7 @@ impl<B: Backend> Session<B> {
         Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
     }
 
-    /// A host matrix of f64 on the device, of the same shape.
+    /// A host matrix `[rows, columns]` of f64 on the device, in the precision of the session and of the same shape.
     pub fn matrix(&self, values: &Array2<f64>) -> Tensor<2> {
         upload_matrix(values, &self.device, self.dtype)
     }

@@ -1,5 +1,7 @@
 //! The errors of a run, and the exit code of each.
 
+use std::any::Any;
+
 use fedstein_datasets::DataError;
 use fedstein_models::ModelError;
 use fedstein_schema::ConfigError;
@@ -101,7 +103,7 @@ pub enum RunError {
         /// Index of the first bad chain.
         chain: usize,
     },
-    /// An algorithm from outside this crate failed, for a reason of its own.
+    /// An algorithm from outside this crate failed, or a model panicked, for a reason of its own.
     #[error("{0}")]
     Algorithm(Box<dyn std::error::Error + Send + Sync>),
     /// The device failed.
@@ -236,6 +238,12 @@ impl From<burn::tensor::TensorReadError> for RunError {
     fn from(error: burn::tensor::TensorReadError) -> Self {
         Self::Device(error.to_string())
     }
+}
+
+/// The text of a panic; `None` where it has none.
+pub(crate) fn words_of_panic(panic: &(dyn Any + Send)) -> Option<&str> {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or(panic.downcast_ref::<&str>().copied())
 }
 
 #[cfg(test)]

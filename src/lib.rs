@@ -33,6 +33,7 @@ pub mod particles;
 pub mod protocol;
 pub mod random;
 pub mod rows;
+pub mod schedule;
 pub mod stein;
 
 // Used by this repository's own command, tests and benchmarks. These modules are not part of the library's interface
@@ -51,8 +52,6 @@ pub mod linalg;
 pub mod ot;
 #[doc(hidden)]
 pub mod remote;
-#[doc(hidden)]
-pub mod schedule;
 #[doc(hidden)]
 pub mod site;
 

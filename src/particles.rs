@@ -190,7 +190,7 @@ impl<B: Backend> Particles<B> {
         Self::from_blocks(blocks, self.layout.clone())
     }
 
-    /// [`Self::map`] that gives its blocks away, so that they can be changed in place.
+    /// [`Self::map`], where `f` gets blocks `[N, d_b]` that nobody else holds, so that it can change them in place.
     ///
     /// # Panics
     /// As [`Self::map`].
@@ -489,7 +489,7 @@ fn product_in_parts(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
     product + product_of_rows(rest(x), rest(y))
 }
 
-/// A small device matrix on the host, in f64 and in the same shape. Waits for the device.
+/// A small device matrix `[rows, columns]` on the host, in f64 and in the same shape. Waits for the device.
 ///
 /// # Errors
 /// Reading from the device fails.

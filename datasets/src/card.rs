@@ -33,6 +33,9 @@ pub struct ModelCard {
     /// Whether the model is one of the program that made the run, which no configuration describes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_model: bool,
+    /// What such a model predicts for made-up rows, by which it is known again; empty where it is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_model_fingerprint: Vec<f64>,
     /// Whether the rows are those of the program that made the run, which no configuration describes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_data: bool,
@@ -67,6 +70,7 @@ impl ModelCard {
             normalisation,
             encoding: None,
             own_model: false,
+            own_model_fingerprint: Vec::new(),
             own_data: false,
             calibration: None,
             prior_correction: None,

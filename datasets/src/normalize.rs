@@ -57,7 +57,7 @@ pub struct TargetScale {
 }
 
 impl FeatureScale {
-    /// `(x - min) / (max - min)` per column; a constant column keeps its scale.
+    /// `(x - min) / (max - min)` per column of the features `[n, p]`; a constant column keeps its scale.
     pub fn minmax(features: &Array2<f32>) -> Self {
         let columns = features.axis_iter(Axis(1)).map(|column| {
             let (low, high) =
@@ -68,7 +68,7 @@ impl FeatureScale {
         FeatureScale::PerColumn { shift, scale }
     }
 
-    /// `(x - mean) / sd` per column, sd with divisor n; a constant column keeps its scale.
+    /// `(x - mean) / sd` per column of the features `[n, p]`, sd with divisor n; a constant column keeps its scale.
     pub fn standard(features: &Array2<f32>) -> Self {
         let columns = features.axis_iter(Axis(1)).map(|column| {
             let moments = mean_sd(column.iter().map(|&x| f64::from(x)));
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_mnist_scale_of_the_papers_maps_into_the_open_interval() {
-        // x * 0.99 / 255 + 0.01, ALGORITHMS.md section 3.6
+        // x * 0.99 / 255 + 0.01
         let scale = FeatureScale::AffineAll { scale: 0.99 / 255.0, offset: 0.01 };
         let mut rows = array![[0., 255.]];
         scale.apply(&mut rows).unwrap();

@@ -23,7 +23,7 @@ pub enum Normalise {
     /// x / 255 for images of bytes, x / 16 for digits.
     Unit,
     /// (x / 255 − m) / s with the published mean and deviation of each channel of the whole training set: MNIST,
-    /// Fashion-MNIST, CIFAR-10 and CIFAR-100 (ALGORITHMS.md section 3.6).
+    /// Fashion-MNIST, CIFAR-10 and CIFAR-100.
     Published,
 }
 

@@ -9,14 +9,14 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
 use fedstein_schema::Accepts::{Bool, Choice};
 use fedstein_schema::Literal::{self, Float as F, Text as T};
-use fedstein_schema::{Kind, POSITIVE, key};
+use fedstein_schema::{Kind, POSITIVE, UnusedKeys, key};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::curvature::{LayerCurvature, LayerInputs, LayerRows, OutputGradients, RowCurvature};
 use crate::error::ModelError;
-use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, TargetShape};
+use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, ModelTargets, TargetShape};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::logistic;
@@ -250,6 +250,19 @@ impl ModelKind for BlrSpec {
         let probit = (predictive == Predictive::Probit).then_some(Probit { lambda: probit_lambda });
         let regression = BlrConfig { features: data.features(), gamma_shape, gamma_rate, bias, probit };
         Ok(Arc::new(Network::new(regression.check()?)))
+    }
+
+    fn targets(&self) -> ModelTargets {
+        ModelTargets::TwoClasses
+    }
+
+    fn has_constant(&self) -> bool {
+        self.bias
+    }
+
+    fn unused_keys(&self, _is_classification: bool) -> Vec<UnusedKeys> {
+        let unused = UnusedKeys { keys: &["probit_lambda"], why: "`model.predictive` is not \"probit\"".into() };
+        if self.predictive == Predictive::Probit { Vec::new() } else { vec![unused] }
     }
 }
 

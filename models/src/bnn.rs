@@ -9,7 +9,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use fedstein_schema::Accepts::{Choice, IntList};
 use fedstein_schema::Literal::{Ints, Text as T};
-use fedstein_schema::{Key, Kind, NumberOr, key};
+use fedstein_schema::{Key, Kind, NumberOr, UnusedKeys, key};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,9 @@ use crate::curvature::{LayerInputs, LayerTrace};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
-use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
+use crate::kinds::{
+    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision, unused_gamma,
+};
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
@@ -237,5 +239,9 @@ impl ModelKind for BnnSpec {
         let weight_precision = precision(weight_precision, gamma_shape, gamma_rate);
         let network = BnnConfig { features: data.features(), hidden, activation, head, weight_precision, init };
         Ok(Arc::new(Network::new(network.check()?)))
+    }
+
+    fn unused_keys(&self, is_classification: bool) -> Vec<UnusedKeys> {
+        unused_gamma(self.weight_precision, is_classification)
     }
 }

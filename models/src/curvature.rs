@@ -180,6 +180,11 @@ impl LayerCurvature {
         }
     }
 
+    /// Whether the second moment of the inputs is a diagonal: that of a dense layer whose inputs all particles share.
+    pub fn has_diagonal_moment(&self) -> bool {
+        matches!(&self.rows, LayerRows::Dense { inputs: LayerInputs::Shared(_), .. })
+    }
+
     /// The diagonal in the weights and in the biases.
     ///
     /// # Shapes

@@ -3,11 +3,12 @@
 //! The file of a model holds its configuration (one struct, which serde reads, and its keys), the network and its
 //! tests. A line in the list below adds it to the configuration and to its reference.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::{Float as F, Text as T};
-use fedstein_schema::{Accepts, Interval, Key, NumberOr, POSITIVE, key};
+use fedstein_schema::{Accepts, Interval, Key, NumberOr, POSITIVE, UnusedKeys, key};
 use serde::{Deserialize, Serialize};
 
 use crate::head::{Head, WeightPrecision};
@@ -76,6 +77,50 @@ pub trait ModelKind {
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
+
+    /// The targets that the model is for.
+    fn targets(&self) -> ModelTargets {
+        ModelTargets::ClassesOrNumbers
+    }
+
+    /// Whether the model computes the curvature of its likelihood.
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    /// Whether the model needs the pixels of an image side by side.
+    fn reads_images(&self) -> bool {
+        false
+    }
+
+    /// Whether its prediction for a row of zeros can be any.
+    fn has_constant(&self) -> bool {
+        true
+    }
+
+    /// The keys that have no effect, in a classification or not, because of what others say.
+    fn unused_keys(&self, _is_classification: bool) -> Vec<UnusedKeys> {
+        Vec::new()
+    }
+}
+
+/// The targets that a model is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelTargets {
+    /// Two classes.
+    TwoClasses,
+    /// Any number of classes, or real numbers.
+    ClassesOrNumbers,
+    /// None: the rows are terms of a toy density.
+    ToyDensity,
+}
+
+/// The keys of the Gamma prior of a network, where no precision has one.
+pub(crate) fn unused_gamma(of: NumberOr<PrecisionRule>, is_classification: bool) -> Vec<UnusedKeys> {
+    let is_learned = matches!(of, NumberOr::Rule(PrecisionRule::Learned));
+    let why = "a classification has no noise, and `model.weight_precision` is not \"learned\"";
+    let unused = UnusedKeys { keys: &["gamma_shape", "gamma_rate"], why: why.into() };
+    if is_classification && !is_learned { vec![unused] } else { Vec::new() }
 }
 
 /// The rule for a network's prior precision, if it is not given as a number.
@@ -124,13 +169,11 @@ fedstein_schema::kinds! {
     }
 }
 
-impl ModelKind for ModelConfig {
-    fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
-        self.as_dyn().build(data)
-    }
+impl Deref for ModelConfig {
+    type Target = dyn ModelKind;
 
-    fn check(&self) -> Result<(), String> {
-        self.as_dyn().check()
+    fn deref(&self) -> &Self::Target {
+        self.as_dyn()
     }
 }
 

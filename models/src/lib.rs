@@ -43,7 +43,7 @@ pub use error::ModelError;
 pub use factored::{FactoredScore, SharedGradient};
 pub use head::{Head, WeightPrecision};
 pub use init::WeightInit;
-pub use kinds::{DataShape, MODEL_KINDS, ModelConfig, ModelKind, PrecisionRule, TargetShape};
+pub use kinds::{DataShape, MODEL_KINDS, ModelConfig, ModelKind, ModelTargets, PrecisionRule, TargetShape};
 pub use layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool};
 pub use layout::{Block, Layout};
 pub use mixture::{Mixture, MixtureConfig, MixturePrior, MixtureSpec};

@@ -14,7 +14,7 @@ use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
-use crate::kinds::{DataShape, ModelKind};
+use crate::kinds::{DataShape, ModelKind, ModelTargets};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
@@ -157,5 +157,13 @@ impl MixtureSpec {
 impl ModelKind for MixtureSpec {
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
         Ok(Arc::new(Network::new(MixtureConfig::new(data.features(), COMPONENTS, self.prior)?)))
+    }
+
+    fn targets(&self) -> ModelTargets {
+        ModelTargets::ToyDensity
+    }
+
+    fn has_curvature(&self) -> bool {
+        false
     }
 }

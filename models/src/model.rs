@@ -27,12 +27,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Rows that all have the weight 1.
+    /// Rows `[B, p]` with their targets, as in [`Self::targets`], that all have the weight 1.
     pub fn new(inputs: Tensor<2>, targets: Tensor<2>) -> Self {
         Self { inputs, targets, weights: None }
     }
 
-    /// Rows of a classification with one-hot targets, of which row i counts w_i times.
+    /// Rows of a classification with one-hot targets `[B, C]`, of which row i counts w_i times; `weights` are `[B, 1]`.
     #[must_use]
     pub fn weighted(self, weights: Tensor<2>) -> Self {
         Self { targets: self.targets * weights.clone(), weights: Some(weights), ..self }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use fedstein_schema::Accepts::TextList;
-use fedstein_schema::{Kind, NumberOr, required};
+use fedstein_schema::{Kind, NumberOr, UnusedKeys, required};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,9 @@ use crate::curvature::{LayerInputs, LayerTrace};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
-use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision};
+use crate::kinds::{
+    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision, unused_gamma,
+};
 use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
@@ -498,14 +500,6 @@ impl StackSpec {
     };
 }
 
-impl StackSpec {
-    /// Whether a layer needs the pixels of an image side by side: a convolution or a pool.
-    pub fn reads_images(&self) -> bool {
-        let is_image = |layer: &LayerSpec| matches!(layer, LayerSpec::Conv { .. } | LayerSpec::Pool(_));
-        LayerSpec::read(&self.layers).is_ok_and(|layers| layers.iter().any(is_image))
-    }
-}
-
 impl ModelKind for StackSpec {
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {
         let Self { layers, weight_precision, gamma_shape, gamma_rate, init } = self;
@@ -519,5 +513,14 @@ impl ModelKind for StackSpec {
 
     fn check(&self) -> Result<(), String> {
         LayerSpec::read(&self.layers).map(|_| ()).map_err(|error| format!("`model.layers`: {error}"))
+    }
+
+    fn reads_images(&self) -> bool {
+        let is_image = |layer: &LayerSpec| matches!(layer, LayerSpec::Conv { .. } | LayerSpec::Pool(_));
+        LayerSpec::read(&self.layers).is_ok_and(|layers| layers.iter().any(is_image))
+    }
+
+    fn unused_keys(&self, is_classification: bool) -> Vec<UnusedKeys> {
+        unused_gamma(self.weight_precision, is_classification)
     }
 }

@@ -23,7 +23,7 @@ fn wrong(error: RowsError) -> PyErr {
 
 #[pymethods]
 impl RawRows {
-    /// Features `[n, p]` with labels and the classes' names, or with values.
+    /// Features `[n, p]` with labels and the classes' names, or with values; and the clients with their names, if these differ.
     ///
     /// # Errors
     /// They do not fit together, or a number is not finite.
@@ -36,7 +36,7 @@ impl RawRows {
         feature_names: Option<Vec<String>>,
         labels: Option<(PyReadonlyArray1<'_, i64>, Vec<String>)>,
         values: Option<PyReadonlyArray1<'_, f64>>,
-        clients: Option<PyReadonlyArray1<'_, i64>>,
+        clients: Option<(PyReadonlyArray1<'_, i64>, Option<Vec<String>>)>,
         groups: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<Self> {
         let [rows, width] = *features.shape() else {
@@ -60,8 +60,11 @@ impl RawRows {
         if let Some(names) = feature_names {
             data = data.with_feature_names(names).map_err(wrong)?;
         }
-        if let Some(clients) = clients {
+        if let Some((clients, names)) = clients {
             data = data.with_clients(indices(&clients, "client")?).map_err(wrong)?;
+            if let Some(names) = names {
+                data = data.with_client_names(names).map_err(wrong)?;
+            }
         }
         if let Some(groups) = groups {
             data = data.with_groups(indices(&groups, "group")?).map_err(wrong)?;

@@ -24,20 +24,39 @@ create_exception!(
 );
 
 /// What messages call an option of the command, and the argument in its place.
-const ARGUMENTS: [(&str, &str); 7] = [
+const ARGUMENTS: [(&str, &str); 16] = [
     ("choose another with --out", "choose another `out`"),
+    ("choose another directory with --out", "choose another `out`"),
+    ("name a new directory with --out", "name a new directory"),
     ("replace it with --force", "replace it with force=True"),
     ("--force replaces only", "force=True replaces only"),
     ("--other-rows compares them", "other_rows=True compares them"),
     ("--compare `", "compare: `"),
     ("leave --bins out", "leave bins out"),
+    ("with --data-dir", "with `data_dir`"),
+    ("(data.delimiter, or --delimiter)", "(data.delimiter)"),
+    ("--missing-values declares cells that stand for missing values", "a missing value is None or NaN"),
+    (
+        "build with `cargo build --release --features ",
+        "build the wheel with `maturin build --release --features fedstein/",
+    ),
+    ("and predict with --client", "and `fedstein predict --client` predicts with them"),
+    (
+        "the `Artifacts` of a run keeps its directory until it is dropped",
+        "another run of it has the directory until it ends",
+    ),
+    ("go on with `fedstein train", "go on with `fedstein.resume`, or with `fedstein train"),
     ("goes on with it, and in a program `Artifacts::resume`", "or `fedstein.resume` goes on with it"),
 ];
 
+/// The text with arguments in the place of options of the command.
+pub fn with_arguments(text: &str) -> String {
+    ARGUMENTS.iter().fold(text.to_owned(), |text, (option, argument)| text.replace(option, argument))
+}
+
 /// The exception of a run's error.
 pub fn of_run(error: RunError) -> PyErr {
-    let text = without_rust(&error.to_string());
-    let text = ARGUMENTS.iter().fold(text, |text, (option, argument)| text.replace(option, argument));
+    let text = with_arguments(&without_rust(&error.to_string()));
     match error {
         RunError::Data(_) => DataError::new_err(text),
         error if error.exit_code() == 2 => ConfigError::new_err(text),
@@ -65,7 +84,7 @@ fn without_rust(text: &str) -> String {
 pub fn of_config(error: schema::ConfigError) -> PyErr {
     match error {
         schema::ConfigError::Internal(_) => RunFailed::new_err(error.to_string()),
-        error => ConfigError::new_err(error.to_string()),
+        error => ConfigError::new_err(with_arguments(&error.to_string())),
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Finished {
 /// Float64 arrays by name.
 type Arrays<'py> = Bound<'py, PyDict>;
 
+/// The names of the columns of cells, where they have any, and the texts of each that is a category.
+type CellColumns = (Option<Vec<String>>, Vec<Vec<String>>);
+
 #[pymethods]
 impl Finished {
     /// Opens the directory of a run.
@@ -61,16 +64,23 @@ impl Finished {
         self.run.card.classes.clone()
     }
 
+    /// The names of the clients by their numbers, where they have names: those of the data's clients, or of sites.
+    fn clients(&self) -> Option<Vec<String>> {
+        let summary = &self.run.summary;
+        let of_rows = summary.partition.iter().flat_map(|table| table.clients.as_slice().to_vec());
+        let of_sites = summary.sites.iter().map(|site| site.name.clone());
+        [of_rows.collect(), of_sites.collect()].into_iter().find(|names: &Vec<String>| !names.is_empty())
+    }
+
     /// The names of the features, where the training rows had them.
     fn feature_names(&self) -> Option<Vec<String>> {
         self.run.shape().feature_names
     }
 
-    /// The names of the columns of cells that become the features, where they have any, and their number; None where the
-    /// columns are the features.
-    fn cell_columns(&self) -> Option<(Option<Vec<String>>, usize)> {
+    /// The columns of cells that become the features; None where the columns are the features.
+    fn cell_columns(&self) -> Option<CellColumns> {
         let encoding = self.run.card.encoding.as_ref()?;
-        Some((encoding.column_names(), encoding.columns.len()))
+        Some((encoding.column_names(), encoding.columns.iter().map(|column| column.categories.clone()).collect()))
     }
 
     /// The features `[n, p]` of a file of cells, and notes on them.

@@ -13,7 +13,7 @@ use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, 
 use pyo3::prelude::*;
 
 use crate::data::Rows;
-use crate::errors::{ConfigError, of_config};
+use crate::errors::{ConfigError, of_config, with_arguments};
 use crate::watched::{Files, NoCourier, Told, watch};
 
 /// A resolved experiment.
@@ -113,7 +113,7 @@ fn without_effect(keys: &[&str]) -> PyErr {
 
 /// The message about a keyword without the name of the command's option.
 fn of_config_text(text: &str) -> Option<String> {
-    text.strip_prefix("--set: ").map(ToOwned::to_owned)
+    text.strip_prefix("--set: ").map(with_arguments)
 }
 
 /// The rounds of a run of so many rows at so many clients, where nobody says them; and the share of validation rows and the

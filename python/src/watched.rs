@@ -18,7 +18,7 @@ use fedstein::report::ClientNames;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::errors::{Interrupted, RunFailed, of_run};
+use crate::errors::{Interrupted, RunFailed, of_run, with_arguments};
 use crate::interruptible::LOOK;
 use crate::pool::{enter, on_worker, panicked};
 
@@ -378,7 +378,7 @@ fn call(tell: &Bound<'_, PyAny>, event: Event) -> PyResult<()> {
     match event {
         Event::Started(rounds, note) => tell.call1(("started", rounds, note)).map(drop),
         Event::Round(json, line) => tell.call1(("round", json, line)).map(drop),
-        Event::Note(note) => tell.call1(("note", "", note)).map(drop),
+        Event::Note(note) => tell.call1(("note", "", with_arguments(&note))).map(drop),
         Event::Info(note) => tell.call1(("info", "", note)).map(drop),
         Event::Message(_) => Ok(()),
     }

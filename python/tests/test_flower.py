@@ -135,7 +135,7 @@ def test_two_supernodes_over_tls_have_the_bits_of_a_federation_without_flower(
     assert particles(out) == reference(command, split, 2, tmp_path / "reference")
     run = fedstein.open(out)
     assert run.rounds["round"].tolist() == [1, 2]
-    assert "validation_nll" in run.rounds
+    assert "validation_nll" in run.rounds and run.clients == ["site-0", "site-1"]
 
 
 def certificates(directory: Path) -> None:

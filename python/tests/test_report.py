@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from conftest import Command, Predictions, drawn
-from scipy import stats
+from scipy import sparse, stats
 from sklearn import metrics
 
 
@@ -140,6 +140,60 @@ def test_names_of_classes_are_labels_and_appear_on_the_page(predictions: Predict
         fedstein.report(probabilities, ["oak"] * 500, classes=names)
     with pytest.raises(fedstein.DataError, match="3 names; the probabilities have 4 columns"):
         fedstein.report(probabilities, labels, classes=names[:3])
+
+
+def test_the_columns_of_a_table_are_found_by_their_names(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    names = ["wolf", "alder", "yew", "birch"]
+    words = [names[label] for label in labels]
+    want = fedstein.report(probabilities, labels).table()
+    frame = pd.DataFrame(probabilities, columns=names)
+    for table in (frame, frame[sorted(names)], pl.DataFrame(frame[names[::-1]].to_dict("list"))):
+        assert fedstein.report(table, words, classes=names).table() == want
+        # Without classes, the columns are these, and sums are in their order.
+        report = fedstein.report(table, words)
+        assert report.table() == pytest.approx(want, rel=1e-12, nan_ok=True) and "birch" in report.html
+    # Labels that are no names are numbers of columns; columns of other names stay where they are.
+    assert fedstein.report(frame, labels).table() == want
+    assert fedstein.report(frame.add_prefix("p_"), words, classes=names).table() == want
+    truths = pd.DataFrame({"True": [0.9, 0.2], "False": [0.1, 0.8]})
+    assert fedstein.report(truths, np.array([True, False])).accuracy == 1
+    # Names may be numbers, but those that a library gives are none.
+    years = frame.set_axis([2003, 2001, 2002, 2004], axis=1)
+    assert fedstein.report(years, np.array([2003, 2001, 2002, 2004])[labels]).table() == want
+    with pytest.raises(fedstein.DataError, match="labels have 0, which is not among the classes '2003', '2001'"):
+        fedstein.report(years, labels * 0)
+    for plain in (pd.DataFrame(probabilities), pl.DataFrame(probabilities)):
+        assert fedstein.report(plain, labels).table() == want
+        assert fedstein.report(plain, 3 - labels, classes=[3, 2, 1, 0]).table() == want
+        with pytest.raises(fedstein.DataError, match="pass the names of the columns"):
+            fedstein.report(plain, words)
+    with pytest.raises(fedstein.DataError, match="labels have 'oak', which is not among the classes 'wolf'"):
+        fedstein.report(frame, ["oak"] * 500)
+    with pytest.raises(fedstein.DataError, match="classes: a name appears twice"):
+        fedstein.report(frame.set_axis([*"aabc"], axis=1), list("abca") * 125, classes=list("abca"))
+
+
+def test_labels_are_found_by_the_texts_of_the_classes(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    want = fedstein.report(probabilities, labels).table()
+    texts = ["5", "6", "7", "8"]
+    for given in (labels + 5, (labels + 5).tolist(), pd.Series(labels + 5), np.array(labels + 5, dtype=object)):
+        assert fedstein.report(probabilities, given, classes=texts).table() == want
+    binary = fedstein.report(probabilities[:, 0], labels == 0, classes=["False", "True"])
+    assert binary.table() == fedstein.report(probabilities[:, 0], labels == 0).table()
+    with pytest.raises(fedstein.DataError, match="labels have 9, which is not among the classes '5', '6'"):
+        fedstein.report(probabilities, labels + 6, classes=texts)
+
+
+def test_sparse_matrices_are_refused_with_what_makes_them_dense() -> None:
+    for values in (sparse.csr_matrix(np.eye(2)), sparse.coo_array(np.eye(2))):
+        with pytest.raises(
+            fedstein.DataError, match=r"^probabilities: a sparse co?[os].*toarray\(\).*sparse_output=False"
+        ):
+            fedstein.report(values, [0, 1])
+        with pytest.raises(fedstein.DataError, match=r"^features: a sparse .*toarray\(\).*sparse_output=False"):
+            fedstein.Data(values, [0, 1])
 
 
 def test_each_group_has_the_numbers_of_its_own_rows(predictions: Predictions) -> None:

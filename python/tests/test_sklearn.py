@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fedstein.sklearn import FedsteinClassifier, FedsteinRegressor
 from sklearn.datasets import load_iris, make_regression
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -26,7 +27,8 @@ def test_a_classifier_over_clients_predicts_names() -> None:
     model = FedsteinClassifier(random_state=0, rounds=9).fit(X, names, clients=np.arange(150) % 3)
     assert model.run_.config["partition"]["kind"] == "by-column"
     assert model.score(X, names) > 0.95
-    assert np.array_equal(model.predict_proba(X), model.run_.predict(X))
+    assert model.predict_proba(X) == pytest.approx(model.run_.predict(X), abs=1e-6)
+    assert np.abs(model.predict_proba(X).sum(axis=1) - 1).max() < 1e-15
     again = pickle.loads(pickle.dumps(model))
     assert again.run_.path != model.run_.path and np.array_equal(again.predict(X), model.predict(X))
     assert cross_val_score(make_pipeline(PolynomialFeatures(2), FedsteinClassifier(rounds=2)), X, y, cv=2).min() > 0.8
@@ -75,6 +77,56 @@ def test_methods_without_particles_are_fitted_too() -> None:
         assert model.run_.config["algorithm"]["kind"] == kind and model.predict_proba(X).shape == (150, 3)
         # Where the clients' own heads complete the model, no round is better by its published part.
         assert (model.run_.config["stop"]["patience"] > 0) == (kind == "fedavg")
+
+
+def test_an_estimator_with_particles_says_how_a_method_without_them_is_fitted() -> None:
+    X, y = load_iris(return_X_y=True)
+    message = "^particles=20: `fedavg` has no particles; set particles=None$"
+    with pytest.raises(fedstein.ConfigError, match=message):
+        FedsteinClassifier(rounds=1, config={"algorithm": {"kind": "fedavg"}}).fit(X, y)
+    with pytest.raises(fedstein.ConfigError, match="^`algorithm.particles` cannot be 0"):
+        FedsteinClassifier(rounds=1, particles=0).fit(X, y)
+
+
+def test_the_run_of_an_estimator_has_the_names_of_classes_features_and_clients() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names, sites = np.array(["setosa", "versicolor", "virginica"])[y], np.array(["east", "west"])[np.arange(150) % 2]
+    model = FedsteinClassifier(random_state=0, rounds=4, hidden=(4,)).fit(X, names, clients=sites)
+    assert model.run_.classes == model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert model.run_.clients == ["east", "west"]
+    # Columns are found by their names.
+    want = model.run_.predict(X)
+    assert np.array_equal(model.run_.predict(X[X.columns[::-1]]), want)
+    with pytest.raises(fedstein.DataError, match="no column 'petal width"):
+        model.run_.predict(X.drop(columns="petal width (cm)"))
+    assert "versicolor" in model.run_.report().html
+    # Numbers and truth values have their texts as names, and come back as they were.
+    for labels, texts in ((y.to_numpy() + 5, ["5", "6", "7"]), (y.to_numpy() > 1, ["False", "True"])):
+        other = FedsteinClassifier(random_state=0, rounds=4, hidden=(4,)).fit(X.to_numpy(), labels)
+        assert other.run_.classes == texts and other.classes_.dtype == labels.dtype
+        assert other.score(X.to_numpy(), labels) > 0.5 and other.run_.clients is None
+    regressor = FedsteinRegressor(random_state=0, rounds=2, hidden=(4,)).fit(X, y)
+    assert regressor.run_.classes is None
+    assert np.array_equal(regressor.run_.predict(X[X.columns[::-1]]), regressor.predict(X))
+
+
+def test_estimators_predict_sets_and_uncertainty() -> None:
+    X, y = load_iris(return_X_y=True)
+    held = {"config": {"partition.calibration": 0.3}, "random_state": 0, "rounds": 3, "hidden": (4,)}
+    classifier = FedsteinClassifier(**held).fit(X, y)
+    for level in (None, 0.8):
+        sets = classifier.predict_sets(X, level=level)
+        assert sets.dtype == bool and np.array_equal(sets, classifier.run_.predict_sets(X, level=level))
+    assert classifier.predict_sets(X).sum() > classifier.predict_sets(X, level=0.8).sum()
+    parts = classifier.predict_uncertainty(X)
+    assert parts["total"] == pytest.approx(parts["aleatoric"] + parts["epistemic"]) and len(parts["total"]) == 150
+    regressor = FedsteinRegressor(**held).fit(X, y)
+    assert regressor.predict_sets(X, level=0.8).shape == (150, 2)
+    assert np.sqrt(regressor.predict_uncertainty(X)["total"]) == pytest.approx(regressor.predict(X, return_std=True)[1])
+    with pytest.raises(ValueError, match="X has 2 features"):
+        classifier.predict_sets(X[:, :2])
+    with pytest.raises(NotFittedError):
+        FedsteinRegressor().predict_uncertainty(X)
 
 
 def test_a_fit_that_fails_leaves_the_model_of_the_fit_before() -> None:

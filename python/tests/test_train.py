@@ -6,13 +6,18 @@ import io
 import json
 import logging
 import os
+import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +27,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from conftest import Command
+from fedstein import _cells
 
 SMALL: dict[str, Any] = {
     "rounds": 3,
@@ -130,6 +136,53 @@ def test_own_rows_with_clients_train_and_predict(command: Command) -> None:
     assert by_command == pytest.approx(probabilities, abs=1e-6)
 
 
+def test_clients_have_their_names_in_notes_files_and_reports() -> None:
+    X, y, sites = trees()
+    # No training row of the last site, and of the first one.
+    test = (X[:40], y[:40], np.where(np.arange(40) < 20, "attic", "south"))
+    data = fedstein.Data(X, y, clients=np.where(sites == "east", "west", sites), test=test)
+    assert data.clients == ["attic", "north", "south", "west"]
+    with pytest.warns(fedstein.RunWarning, match=r"1 of the data's clients hold no training row .*\(`attic`\)"):
+        run = fedstein.train(data=data, out="named", progress=False, **{**SMALL, "evaluation.personal": True})
+    assert run.clients == ["north", "south", "west"] == fedstein.open("named").clients
+    assert run.rounds["clients"].tolist() == [(0,), (1,), (2,)]
+    assert [line.split(",")[1] for line in Path("named/clients.csv").read_text().splitlines()[1:]] == run.clients
+    assert "west" in run.report().html
+    # Numbers are names as well; two clients of one name have numbers only, and dealt rows have none.
+    wards = fedstein.train(data=fedstein.Data(X, y, clients=np.arange(240) % 2 + 7), progress=False, **SMALL)
+    assert wards.clients == ["7", "8"]
+    dealt = fedstein.train(data=data, progress=False, **{**SMALL, "partition.kind": "iid"})
+    assert dealt.clients is None
+
+
+def test_clients_of_one_name_have_numbers_only() -> None:
+    X, y, _ = trees()
+
+    class Ward(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            return "ward"
+
+    wards = np.array([Ward("a"), Ward("b")] * 120, dtype=object)
+    data = fedstein.Data(X, y, clients=wards)
+    assert fedstein.train(data=data, progress=False, **SMALL).clients is None
+
+
+def test_classes_that_only_test_rows_have_are_named() -> None:
+    X, y, _ = trees()
+    with pytest.warns(fedstein.RunWarning, match="^no training row has the class 'oak' of the test rows") as caught:
+        fedstein.Data(X, y, test=(X, np.where(y == "yew", "oak", y)))
+    assert [warning.filename for warning in caught] == [__file__]
+    numbers = np.arange(240) % 3
+    with pytest.warns(fedstein.RunWarning, match=r"has the 7 classes 3, 4, 5, 6, 7, \.\.\. of the test rows"):
+        fedstein.Data(X, numbers, test=(X, np.arange(240) % 10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fedstein.Data(X, numbers, test=(X, numbers % 2))
+        fedstein.Data(X, numbers, test=(X, np.arange(240) % 10), classes=list(range(10)))
+
+
 def test_rows_of_a_group_are_all_training_or_all_test_rows() -> None:
     X, y = np.arange(120.0).reshape(60, 2), np.arange(60) % 2
     groups = np.array(["P1", "P2", "P3"] + ["P4"] * 57)
@@ -228,6 +281,32 @@ def test_columns_whose_names_are_numbers_are_found_by_them() -> None:
     held_out = (frame[[1, 2, 0]], y)
     same = fedstein.train(data=fedstein.Data(frame, y, test=held_out), progress=False, **SMALL)
     assert np.array_equal(same.predict(frame), same.predictions)
+
+
+def test_targets_of_objects_and_nullable_numbers_have_the_task_of_their_values() -> None:
+    X, values = np.arange(12.0).reshape(6, 2), [0.5, 1, 2, 3.25, 4, 5]
+    fractions = [Fraction(number) for number in values]
+    for y in (np.array(values, dtype=object), [Decimal(str(number)) for number in values], fractions):
+        assert fedstein.Data(X, np.array(y, dtype=object)).classes is None
+    # Without a fraction, with a text, and truth values: classes.
+    for y in ([0, 1.0, 2, 3, 4, 5], [0.5, "1", 2, 3, 4, "5"], [True, False] * 3):
+        array = np.array(y, dtype=object)
+        if "1" in y:
+            with pytest.raises(fedstein.DataError, match="cannot be sorted"):
+                fedstein.Data(X, array)
+        else:
+            assert fedstein.Data(X, array).classes is not None
+    missing = [0, 1, None, 1, 0, 1]
+    for whole in (pd.array(missing, dtype="Int64"), pd.Series(missing, dtype="UInt8"), pl.Series(missing)):
+        with pytest.raises(fedstein.DataError, match="^labels: row 2 has none$"):
+            fedstein.Data(X, whole)
+        with pytest.raises(fedstein.DataError, match="^y: row 2 has none$"):
+            fedstein.Data(X, whole, task="regression")
+    for real in (pd.array([0.5, 1, None, 1, 0, 1], dtype="Float64"), np.array([0.5, 1, None, 1, 0, 1], dtype=object)):
+        with pytest.raises(fedstein.DataError, match="^y: row 2 has none$"):
+            fedstein.Data(X, real)
+    with pytest.raises(fedstein.DataError, match="^test y: row 2 has none$"):
+        fedstein.Data(X, np.array(values), test=(X, np.array([0.5, 1, np.nan, 1, 0, 1])))
 
 
 def test_a_feature_that_cannot_be_predicted_is_named_and_counted_from_0() -> None:
@@ -397,6 +476,17 @@ def test_messages_name_arguments_and_not_options_of_the_command() -> None:
     other = fedstein.train(data=fedstein.Data(X, y, seed=2), progress=False, **SMALL)
     with pytest.raises(fedstein.ConfigError, match="^compare: `.*has other test rows.*other_rows=True compares them"):
         run.report(compare=[other])
+    with pytest.raises(ValueError, match="fedstein data fetch mnist.*holds `mnist/` with `data_dir`$"):
+        fedstein.train(data={"kind": "mnist"}, data_dir="none", progress=False)
+    wheel = r"build the wheel with `maturin build --release --features fedstein/cuda`"
+    with pytest.raises(fedstein.ConfigError, match=wheel):
+        fedstein.train(backend="cuda", progress=False)
+    Path("marks.csv").write_text("a;y\n1;u\n2;v\n")
+    with pytest.raises(fedstein.DataError, match=r"are its cells separated by `;`\? \(data.delimiter\)$"):
+        fedstein.train(data={"kind": "csv", "path": "marks.csv", "target": "y"}, progress=False)
+    own = {**SMALL, "algorithm": {"kind": "fedper"}, "evaluation.personal": True}
+    with pytest.warns(fedstein.RunWarning, match="clients.csv, and `fedstein predict --client` predicts with them"):
+        fedstein.train(data=data, progress=False, **own)
 
 
 def test_images_of_other_sides_are_refused() -> None:
@@ -420,6 +510,39 @@ def test_an_earlier_run_stays_unless_it_is_to_be_replaced() -> None:
     assert Path("run/particles.safetensors").read_bytes() != before
     with pytest.raises(fedstein.ConfigError, match="is this the directory of a finished run"):
         fedstein.open("nothing")
+
+
+def test_a_run_whose_directory_has_another_one_reads_no_file_of_it() -> None:
+    run = fedstein.train(out="run", progress=False, **SMALL)
+    other = fedstein.train(progress=False, name="other", **SMALL)
+    X, known = np.zeros((2, 64)), run.predictions
+    both = fedstein.compare([other, run], other_rows=True)
+    again = fedstein.train(out="run", force=True, progress=False, seed=2, **SMALL)
+    gone = r"the directory run no longer has the run that was opened: .* fedstein.open\('run'\)"
+    for read in (
+        lambda: run.rounds,
+        lambda: run.particles,
+        lambda: run.predict(X),
+        lambda: run.predict_sets(X),
+        lambda: run.predict_uncertainty(X),
+        lambda: run.report(),
+        lambda: other.report(compare=[run], other_rows=True).html,
+        lambda: both.save("both"),
+        lambda: pickle.dumps(run),
+    ):
+        with pytest.raises(fedstein.ConfigError, match=gone):
+            read()
+    # What was read before stays, and the new run is as it should be.
+    assert np.array_equal(run.predictions, known) and run.evaluation != again.evaluation
+    assert np.array_equal(again.predict(X), fedstein.open("run").predict(X))
+    # The same files in another place of the disk, as from a backup, are the same run.
+    shutil.copytree("run", "copy")
+    shutil.rmtree("run")
+    with pytest.raises(fedstein.ConfigError, match=gone):
+        again.predict(X)
+    Path("copy").rename("run")
+    os.utime("run/summary.json")
+    assert np.array_equal(again.predict(X), fedstein.open("run").predict(X))
 
 
 def test_a_run_that_cannot_go_on_fails_with_the_commands_text() -> None:
@@ -488,7 +611,7 @@ def test_shares_and_targets_that_cannot_be_used_are_refused_by_their_names() -> 
         fedstein.Data(X, X[:, 0] * 1e160)
 
 
-def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -> None:
+def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     class Enough(Exception):
         pass
 
@@ -503,6 +626,13 @@ def test_what_a_callback_raises_ends_the_run_and_it_resumes_to_the_same_bits() -
     resumed = fedstein.resume("part", progress=False)
     assert Path("part/particles.safetensors").read_bytes() == Path("whole/particles.safetensors").read_bytes()
     assert len(resumed.rounds["round"]) == 30 and resumed.evaluation == whole.evaluation
+    # Without `out` nothing is kept.
+    temporary = Path("temporary")
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(temporary.resolve()))
+    with pytest.raises(Enough, match="that was enough"):
+        fedstein.train(progress=stop, **{**SMALL, "rounds": 30})
+    assert not list(temporary.iterdir())
     with pytest.raises(fedstein.ConfigError):
         fedstein.resume("nothing", progress=False)
 
@@ -522,6 +652,8 @@ def test_own_rows_resume_with_the_same_rows_only(command: Command) -> None:
     own = r"the run part has rows of its own, which are not in its directory; .*resume\(.part., data=fedstein.Data"
     with pytest.raises(fedstein.ConfigError, match=own):
         fedstein.resume("part", progress=False)
+    with pytest.raises(fedstein.ConfigError, match="go on with `fedstein.resume`, .* choose another `out`"):
+        fedstein.train(data=data, out="part", progress=False, **SMALL)
     refused = command("train", "--resume", "part", code=2).stderr
     assert "the run in `part` has rows of its own" in refused and "fedstein.resume with data=" in refused
     whole = fedstein.train(data=data, progress=False, **{**SMALL, "rounds": 20})
@@ -620,6 +752,9 @@ def test_runs_are_compared_in_one_report() -> None:
         and report.compared["one"]["nll"] == one.evaluation["nll"]
     )
     assert "two" in Path("both/report.html").read_text()
+    sizes = {"n": 359, "classes": 10, "bins": 15}
+    for numbers in report.compared.values():
+        assert {key: numbers[key] for key in sizes} == sizes
     with pytest.raises(fedstein.DataError, match="at least 2"):
         fedstein.compare([one])
     for single in (one, "two"):
@@ -784,8 +919,52 @@ def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(comman
         run.predict(dated.assign(ward="attic"))
     for wrong, words in (
         (dated.drop(columns="ward"), "the rows have no column 'ward'"),
-        (dated.assign(dose=["1", "x", "2", "3"]), r"^rows: row 1, column 3 \(dose\): `x` is not"),
+        (
+            dated.assign(dose=["1", "x", "2", "3"]),
+            r"^rows: row 1, column 3 \(dose\): `x` is not .*; a missing value is None or NaN$",
+        ),
         (dated.assign(smokes="maybe"), r"^rows: row 0, column 4 \(smokes\): `maybe`"),
     ):
         with pytest.raises(fedstein.DataError, match=words):
             run.predict(wrong)
+
+
+def test_truth_values_and_numbers_of_32_bits_are_written_as_the_file_of_the_run_has_them(command: Command) -> None:
+    rng = np.random.default_rng(0)
+    smokes, dose = rng.random(120) < 0.5, (rng.integers(0, 30, 120) / 10).astype(np.float32)
+    for at, (false, true) in enumerate([("False", "True"), ("false", "true"), ("FALSE", "TRUE"), ("no", "yes")]):
+        words = np.where(smokes, true, false)
+        lines = [f"{'ab'[int(cell)]},{word},{number}" for cell, word, number in zip(smokes, words, dose, strict=True)]
+        Path("smokers.csv").write_text("\n".join(["kind,smokes,dose", *lines]) + "\n")
+        keys: dict[str, Any] = {"kind": "csv", "path": "smokers.csv", "target": "kind"}
+        keys["boolean" if true == "yes" else "categorical"] = ["smokes"]
+        run = fedstein.train(data=keys, out=f"run{at}", progress=False, **{**SMALL, "partition.clients": 2})
+        Path("new.csv").write_text("smokes,dose\n" + "\n".join(line.split(",", 1)[1] for line in lines) + "\n")
+        predicted = command("predict", f"run{at}", "--input", "new.csv").stdout.splitlines()[1:]
+        want = np.array([[float(p) for p in line.split(",")[-2:]] for line in predicted])
+        frame = pd.DataFrame({"smokes": smokes, "dose": dose})
+        tables = (frame, pl.DataFrame({"dose": dose, "smokes": smokes}), frame.astype({"smokes": "boolean"}))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for table in tables:
+                assert run.predict(table) == pytest.approx(want, abs=1e-9)
+    # Two spellings are two categories, of which none is the column's own.
+    mixed = np.array(["True", "TRUE", "False"])[rng.integers(0, 3, 120)]
+    lines = [f"{'ab'[at % 2]},{word},{at % 7}" for at, word in enumerate(mixed)]
+    Path("smokers.csv").write_text("\n".join(["kind,smokes,dose", *lines]) + "\n")
+    run = fedstein.train(
+        data={**keys, "boolean": [], "categorical": ["smokes"]}, progress=False, **{**SMALL, "partition.clients": 2}
+    )
+    with pytest.warns(fedstein.RunWarning, match="`smokes`"):
+        run.predict(pd.DataFrame({"smokes": [True, False], "dose": [1, 2]}))
+
+
+def test_numbers_of_32_and_16_bits_become_their_shortest_texts() -> None:
+    for dtype in ("f2", "f4", ">f4", "f8"):
+        column = np.array([0.1, 2.0, np.nan, -2.5], dtype=dtype)
+        assert _cells._texts(column, "dose", {"decimal": ",", "date_format": "YYYY-MM-DD"}, []) == [
+            "0,1",
+            "2",
+            "",
+            "-2,5",
+        ]

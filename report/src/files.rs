@@ -92,6 +92,27 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     sync_directory(directory).map_err(|source| FileError::new(directory, source))
 }
 
+/// Creates a directory, with those above it, that only its owner can read, where the system has such permissions. One that
+/// is there already gets them.
+///
+/// # Errors
+/// It cannot be created, or one that is there belongs to somebody else or is on a file system without permissions.
+pub fn create_private(directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if directory.is_dir() {
+        use std::os::unix::fs::PermissionsExt;
+        return match fs::metadata(directory)?.permissions().mode() & 0o077 {
+            0 => Ok(()),
+            _ => fs::set_permissions(directory, fs::Permissions::from_mode(0o700)),
+        };
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
 /// The directory of a file.
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))

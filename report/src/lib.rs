@@ -85,7 +85,7 @@ pub use files::{FileError, quoted, quoted_within, read_text, read_whole, write_a
 pub use groups::Groups;
 pub use json::SCHEMA_VERSION;
 pub use overall::Overall;
-pub use record::RoundRecord;
+pub use record::{HEADLINE, RoundRecord};
 pub use report::{Content, Report};
 pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary, SiteScores};
 pub use svg::{

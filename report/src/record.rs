@@ -64,22 +64,41 @@ impl Serialize for RoundRecord {
     }
 }
 
+/// The metrics of a round that `summary.json`, the curves of a report and the table of runs have, by their keys.
+pub const HEADLINE: [&str; 4] = ["accuracy", "nll", "ece", "rmse"];
+
 /// Records as `summary.json` and `report.json` hold them, for `#[serde(with)]`: an array of objects
-/// `{round, accuracy, nll, ece, rmse}`, in which an undefined metric is `null`.
+/// of `round` and the metrics of [`HEADLINE`], in which an undefined one is `null`.
 ///
 /// Clients, bytes, seconds and all other metrics are left out; a record that is read again does not have them.
 pub mod points {
+    use std::collections::BTreeMap;
+
+    use serde::ser::SerializeMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::RoundRecord;
+    use super::{HEADLINE, RoundRecord};
 
-    #[derive(Serialize, Deserialize)]
-    struct Point {
+    /// A record with its headline metrics.
+    struct Point<'a>(&'a RoundRecord);
+
+    impl Serialize for Point<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(Some(1 + HEADLINE.len()))?;
+            map.serialize_entry("round", &self.0.round)?;
+            for name in HEADLINE {
+                map.serialize_entry(name, &self.0.metric(name))?;
+            }
+            map.end()
+        }
+    }
+
+    /// What is read again of a record.
+    #[derive(Deserialize)]
+    struct Read {
         round: usize,
-        accuracy: Option<f64>,
-        nll: Option<f64>,
-        ece: Option<f64>,
-        rmse: Option<f64>,
+        #[serde(flatten)]
+        metrics: BTreeMap<String, Option<f64>>,
     }
 
     /// Serialises the headline metrics of every record.
@@ -87,24 +106,18 @@ pub mod points {
     /// # Errors
     /// The serialiser fails.
     pub fn serialize<S: Serializer>(records: &[RoundRecord], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(records.iter().map(|record| Point {
-            round: record.round,
-            accuracy: record.metric("accuracy"),
-            nll: record.metric("nll"),
-            ece: record.metric("ece"),
-            rmse: record.metric("rmse"),
-        }))
+        serializer.collect_seq(records.iter().map(Point))
     }
 
-    /// Reads records that have these four metrics.
+    /// Reads records that have these metrics.
     ///
     /// # Errors
     /// The input is not an array of such objects.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoundRecord>, D::Error> {
-        let record = |Point { round, accuracy, nll, ece, rmse }| {
-            RoundRecord::new(round, [("accuracy", accuracy), ("nll", nll), ("ece", ece), ("rmse", rmse)])
+        let record = |Read { round, metrics }| {
+            RoundRecord::new(round, HEADLINE.map(|name| (name, metrics.get(name).copied().flatten())))
         };
-        Ok(Vec::<Point>::deserialize(deserializer)?.into_iter().map(record).collect())
+        Ok(Vec::<Read>::deserialize(deserializer)?.into_iter().map(record).collect())
     }
 }
 

@@ -56,7 +56,7 @@ macro_rules! kinds {
         impl $name {
             /// The configuration as the trait that all kinds implement.
             #[allow(dead_code)] // Not every section uses it.
-            fn as_dyn(&self) -> &dyn $class {
+            fn as_dyn(&self) -> &(dyn $class + 'static) {
                 match self {
                     $(Self::$variant(config) => config),+
                 }

@@ -33,6 +33,15 @@ pub use value::{Accepts, Interval, Literal, NumberOr};
 #[doc(hidden)]
 pub use serde;
 
+/// Keys of a kind that have no effect, because of what its other keys say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnusedKeys {
+    /// The keys, without their section.
+    pub keys: &'static [&'static str],
+    /// The reason, which names the key that decides.
+    pub why: String,
+}
+
 /// Accepts a count of at least 1. Only a typing error exceeds the upper limit.
 pub const COUNT: Accepts = whole(1, 1_000_000_000);
 /// Accepts a count of at least 0.

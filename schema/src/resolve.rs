@@ -99,11 +99,11 @@ impl Schema {
 impl Resolved {
     /// The config as a file that resolves to itself.
     pub fn to_toml(&self) -> String {
-        self.to_toml_with("", "")
+        self.to_toml_with(&[])
     }
 
-    /// The same with a remark, one line, at the head of a section.
-    pub fn to_toml_with(&self, remarked: &str, remark: &str) -> String {
+    /// The same with remarks of one line each at the heads of sections.
+    pub fn to_toml_with(&self, remarks: &[(&str, String)]) -> String {
         let mut text = String::from("# The experiment with every default written out.\n");
         for (key, value) in self.table.iter().filter(|(_, value)| !value.is_table()) {
             text += &format!("{key} = {value}\n");
@@ -111,7 +111,7 @@ impl Resolved {
         for (section, keys) in &self.table {
             let Value::Table(keys) = keys else { continue };
             text += &format!("\n[{section}]\n");
-            if section == remarked {
+            for (_, remark) in remarks.iter().filter(|(remarked, _)| section == remarked) {
                 text += &format!("# {remark}\n");
             }
             for (key, value) in keys {

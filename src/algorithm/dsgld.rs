@@ -14,7 +14,7 @@ use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, 
 use super::langevin::Langevin;
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
-use super::{Algorithm, Capabilities, Replies};
+use super::{Algorithm, Capabilities, Replies, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -202,6 +202,10 @@ impl Algorithm for DsgldConfig {
 
     fn clients_per_round(&self, clients: usize) -> Option<usize> {
         Some(self.particles.div_ceil(self.share(clients)).min(clients))
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -16,10 +16,10 @@ use fedstein_schema::{COUNT_OR_ZERO, Key, Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{
-    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
-    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
+    LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
-use super::{Algorithm, Capabilities, REPLACES, Replies};
+use super::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 
 pub(super) mod cavity;
 
@@ -70,6 +70,8 @@ pub(super) const DISTILL_STEPS: Key = key(
     I(200),
     "Steps L' that move the client's particles onto its new factor ([D]: 200), where that has no closed form.",
 );
+/// The keys that say how densities are used.
+const OF_DENSITIES: &[&str] = &["kde_damping", "kde_clip", "factors", "distill_steps"];
 pub(super) const FACTORS: Key = key(
     "factors",
     Choice(&["with-prior", "paper"]),
@@ -87,6 +89,7 @@ impl DsvgdConfig {
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             DISTILL_STEPS,
             BATCH,
             MINIBATCH,
@@ -142,11 +145,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let svgd = self.svgd.scaled(request.step_factor());
         // Between visits the optimisers are kept only if they are not reset: the accumulators of a client are as large
         // as its factor.
-        let [mut local, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
+        let [mut moving, mut distill] = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
         // (14): ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k, and ∇ log p0 where the factor holds it
-        let DsvgdConfig { local: LocalConfig { local_steps, .. }, density, .. } = self.config;
+        let DsvgdConfig { local, density, .. } = self.config;
+        let steps = local.steps(self.likelihood.rows());
         let (mut first_norm, likelihood) = (FirstNorm::default(), &mut self.likelihood);
         let mut others = cavity.score(density, svgd.optimizer.longest_step(theta.dim()));
         let tilted = |at: &Particles<B>| {
@@ -154,8 +158,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             first_norm.take(&score, at)?;
             Ok(score)
         };
-        let moved =
-            svgd.run::<_, RunError>(theta.clone(), local_steps, &mut local, tilted, |done| watch(done, local_steps))?;
+        let moved = svgd.run::<_, RunError>(theta.clone(), steps, &mut moving, tilted, |done| watch(done, steps))?;
         // The factor follows from what the server receives.
         let moved = match self.sends {
             Sends::Global => as_sent(moved, request.wire, &self.session)?,
@@ -176,7 +179,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.visited = true;
         self.uploaded.set(&moved);
         if !self.reset_optimizer {
-            self.optimizers = [local, distill];
+            self.optimizers = [moving, distill];
         }
         let reply = match self.sends {
             Sends::Global => message_of(&moved)?,
@@ -253,8 +256,9 @@ impl<B: Backend> Client<B> {
         state: &mut OptimizerState,
         watch: Watch,
     ) -> Result<Particles<B>, RunError> {
-        let DsvgdConfig { local: LocalConfig { local_steps, .. }, distill_steps, .. } = self.config;
-        let after = |done| watch(local_steps + done, local_steps + distill_steps);
+        let DsvgdConfig { local, distill_steps, .. } = self.config;
+        let steps = local.steps(self.likelihood.rows());
+        let after = |done| watch(steps + done, steps + distill_steps);
         let score = cavity.factor_score(moved, svgd.optimizer.longest_step(moved.dim()))?;
         svgd.run(self.factor.clone(), distill_steps, state, score, after)
     }
@@ -316,6 +320,14 @@ impl Algorithm for DsvgdConfig {
     fn one_hot_advice(&self) -> &'static str {
         "with the factors of algorithm.kind = \"dsvgd\" a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
          algorithm.kind = \"newton-dsvgd\" remembers them"
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { steps: self.local.steps(rows).saturating_add(self.distill_steps), draws: 0 }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().chain(self.density.unused_keys(OF_DENSITIES)).collect()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -11,9 +11,9 @@ use fedstein_schema::{Interval, Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
-use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::local::{self, LocalLoop};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -43,6 +43,7 @@ impl FedAdamConfig {
         about: "Averaging of one parameter vector, with Adam's step at the server (Reddi et al. 2021).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -138,8 +139,16 @@ impl Algorithm for FedAdamConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         Ok(Halves { server: Box::new(Server::new(*self, setup.initial, setup.session)), clients })
     }
@@ -159,7 +168,13 @@ mod tests {
     use crate::rows::Order;
 
     const CONFIG: FedAdamConfig = FedAdamConfig {
-        local: LocalConfig { local_steps: 1, batch: 1, minibatch: Order::Iid, likelihood_scale: LikelihoodScale::Full },
+        local: LocalConfig {
+            local_steps: 1,
+            local_epochs: None,
+            batch: 1,
+            minibatch: Order::Iid,
+            likelihood_scale: LikelihoodScale::Full,
+        },
         server_lr: 0.5,
         server_beta1: 0.9,
         server_beta2: 0.99,

@@ -8,9 +8,9 @@ use fedstein_schema::Literal::Text as T;
 use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::local::{self, LocalLoop};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -45,6 +45,7 @@ impl FedAvgConfig {
         about: "Averaging of one parameter vector (McMahan et al. 2017).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -153,13 +154,21 @@ impl Algorithm for FedAvgConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server with one parameter vector and clients that step on their own rows.
         let weights = match self.mix {
             Mix::Replace => AveragingWeights::Rows,
             Mix::Reference => AveragingWeights::RowsOfAll(setup.roster.iter().sum::<usize>() as f64),
         };
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         Ok(Halves { server: Box::new(Server::new(&setup, weights)), clients })
     }

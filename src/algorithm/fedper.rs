@@ -10,10 +10,10 @@
 use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::local::{LocalLoop, LocalSteps};
 use super::split::{BaseServer, Split};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -36,7 +36,7 @@ impl FedPerConfig {
     pub const KIND: Kind = Kind {
         name: "fedper",
         about: "Averaging of the base layers; the last layers are personal (Arivazhagan et al. 2019).",
-        keys: &[LOCAL_STEPS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
+        keys: &[LOCAL_STEPS, LOCAL_EPOCHS, BATCH_OF_TEN, MINIBATCH, MEAN_LOSS, PERSONAL_LAYERS],
     };
 
     /// The capabilities and the requirements of the method.
@@ -97,11 +97,19 @@ impl Algorithm for FedPerConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server of bases, and clients with the initial head.
         let split = Split::of(setup.initial.layout(), self.personal_layers)?;
         let (initial, session) = (setup.initial.clone(), setup.session.clone());
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| {
             let (split, own, session) = (split.clone(), initial.clone(), session.clone());
             (id, Box::new(Client { local, split, own, session }) as _)

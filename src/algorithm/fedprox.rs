@@ -7,9 +7,9 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, Server};
-use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
+use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
 use super::local::{LocalLoop, LocalSteps, pull};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -34,6 +34,7 @@ impl FedProxConfig {
         about: "Averaging of one parameter vector, with a proximal term at the clients (Li et al. 2020).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
@@ -78,9 +79,17 @@ impl Algorithm for FedProxConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server over clients with a proximal term.
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| (id, Box::new(Client { local, proximal: self.proximal }) as _);
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Rows)), clients })

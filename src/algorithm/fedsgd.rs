@@ -7,7 +7,7 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
@@ -112,6 +112,10 @@ impl Algorithm for FedSgdConfig {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn visit_cost(&self, _rows: usize) -> VisitCost {
+        VisitCost { steps: 1, draws: 0 }
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

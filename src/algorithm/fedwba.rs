@@ -18,11 +18,11 @@ use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{
-    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
-    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
+    LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
 use super::layers::{Layers, Parts};
-use super::{Algorithm, Capabilities, Replies};
+use super::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeMode};
@@ -115,6 +115,7 @@ impl FedWbaConfig {
         keys: &[
             PARTICLE_COUNT.default(I(10)),
             LOCAL_STEPS.default(I(50)),
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH.reference(T("iid")),
             LIKELIHOOD_SCALE.reference(T("batch-sum")),
@@ -336,7 +337,8 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let mut optimizers = if self.reset_optimizer { Default::default() } else { self.optimizers.clone() };
         self.likelihood.start_visit(request.round);
 
-        let Self { config: FedWbaConfig { local: LocalConfig { local_steps, .. }, .. }, layers, likelihood, .. } = self;
+        let Self { config, layers, likelihood, .. } = self;
+        let steps = config.local.steps(likelihood.rows());
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut first_norm = FirstNorm::default();
@@ -355,10 +357,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             first_norm.take(&score, at)?;
             Ok(score)
         };
-        let bayesian =
-            svgd.run::<_, RunError>(bayesian, *local_steps, of_bayesian, score, |done| watch(done, *local_steps))?;
+        let bayesian = svgd.run::<_, RunError>(bayesian, steps, of_bayesian, score, |done| watch(done, steps))?;
         if let Some(shared) = &shared {
-            check_finite(shared, *local_steps)?;
+            check_finite(shared, steps)?;
         }
 
         let ess = prior.effective_sample_size(&bayesian)?;
@@ -465,6 +466,14 @@ impl Algorithm for FedWbaConfig {
 
     fn one_hot_advice(&self) -> &'static str {
         "algorithm.kde_bandwidth then says how far a client may go from the barycenter; a smaller one holds it closer"
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

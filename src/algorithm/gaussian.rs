@@ -45,7 +45,7 @@ use fedstein_schema::{Interval, Key, key};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{PARTICLE_COUNT, SAMPLES};
+use super::keys::{LocalConfig, PARTICLE_COUNT, SAMPLES};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
@@ -120,8 +120,8 @@ pub fn fit<E>(
 /// The constants that server and clients share.
 pub(super) struct Problem<B: Backend> {
     config: GaussianConfig,
-    /// The number of local steps L.
-    steps: usize,
+    /// The keys that say how many steps L a visit has.
+    local: LocalConfig,
     /// The prior's terms outside the family, and the share 1/K of them that a client's factor holds.
     shared: Prior,
     share: f64,
@@ -172,7 +172,12 @@ impl<B: Backend> GaussianHalves<B> {
     ///
     /// # Errors
     /// The model has more dimensions than the family is for, or its prior is not a density.
-    pub fn new(config: GaussianConfig, steps: usize, data: LocalData, mut setup: Setup<B>) -> Result<Self, RunError> {
+    pub fn new(
+        config: GaussianConfig,
+        local: LocalConfig,
+        data: LocalData,
+        mut setup: Setup<B>,
+    ) -> Result<Self, RunError> {
         let layout = setup.model.layout().clone();
         let d = layout.dim();
         if config.family == Family::Full && d > COVARIANCE {
@@ -190,7 +195,7 @@ impl<B: Backend> GaussianHalves<B> {
         let rule = Rule::new(d, config.samples);
         let problem = Arc::new(Problem {
             config,
-            steps,
+            local,
             shared,
             share,
             bound: StepBound::new(&initial, rule.is_sampled()),

@@ -10,7 +10,7 @@ use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -92,11 +92,15 @@ impl Algorithm for GviConfig {
         self.temperature
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { draws: self.gaussian.samples, ..self.local.cost(rows) }
+    }
+
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row.
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, prior, .. } =
-            GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
+            GaussianHalves::new(self.gaussian, self.local, data, setup)?;
         let client = |(id, fitter)| (id, Box::new(Client { fitter, prior: prior.clone() }) as _);
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }

@@ -1,10 +1,13 @@
 //! Keys that several algorithms share, and the structs that they are read into.
 
+use std::fmt;
+
 use fedstein_schema::Accepts::{self, Choice, Float};
 use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
-use fedstein_schema::{COUNT, Interval, Key, NumberOr, POSITIVE, key, whole};
+use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, NumberOr, POSITIVE, key, whole};
 use serde::{Deserialize, Serialize};
 
+use super::{UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
@@ -13,11 +16,14 @@ use crate::protocol::LocalData;
 use crate::rows::Order;
 use crate::stein::Score;
 
-/// The steps of a client and the rows they see: `local_steps`, `batch`, `minibatch`, `likelihood_scale`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// The steps of a client and the rows they see: `local_steps`, `local_epochs`, `batch`, `minibatch`, `likelihood_scale`.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LocalConfig {
-    /// The number of local steps L.
+    /// The number of local steps L, unless there are `local_epochs`.
     pub local_steps: usize,
+    /// How often a client reads its rows in a visit, 0 for `local_steps`; `None` for methods without the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_epochs: Option<usize>,
     /// The number of rows B of a minibatch.
     pub batch: usize,
     /// The order in which rows are read.
@@ -26,7 +32,45 @@ pub struct LocalConfig {
     pub likelihood_scale: LikelihoodScale,
 }
 
+// The number of a federation's run follows from this text. Without epochs it is that of versions that had none, so that their
+// runs resume.
+impl fmt::Debug for LocalConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { local_steps, batch, minibatch, likelihood_scale, .. } = self;
+        let mut fields = formatter.debug_struct("LocalConfig");
+        fields.field("local_steps", local_steps);
+        if let Some(epochs) = self.epochs() {
+            fields.field("local_epochs", &epochs);
+        }
+        fields.field("batch", batch).field("minibatch", minibatch).field("likelihood_scale", likelihood_scale).finish()
+    }
+}
+
 impl LocalConfig {
+    /// The number of steps L of a visit to a client with N_k `rows`: `local_steps`, or the fewest minibatches that have as many
+    /// rows as `local_epochs` times all.
+    pub fn steps(&self, rows: usize) -> usize {
+        match self.epochs() {
+            None => self.local_steps,
+            Some(epochs) => epochs.saturating_mul(rows).div_ceil(self.batch.min(rows).max(1)),
+        }
+    }
+
+    fn epochs(&self) -> Option<usize> {
+        self.local_epochs.filter(|epochs| *epochs > 0)
+    }
+
+    /// The cost of a visit that is these steps alone.
+    pub fn cost(&self, rows: usize) -> VisitCost {
+        VisitCost { steps: self.steps(rows), draws: 0 }
+    }
+
+    /// The keys without effect.
+    pub fn unused_keys(&self) -> Option<UnusedKeys> {
+        let why = "`algorithm.local_epochs` says how many steps a visit has";
+        self.epochs().map(|_| UnusedKeys { keys: &["local_steps"], why: why.into() })
+    }
+
     /// The rows and the likelihood scale behind the scores, at α = `temperature`.
     pub fn data(&self, temperature: f64) -> LocalData {
         LocalData { batch: self.batch, order: self.minibatch, scale: self.likelihood_scale, temperature }
@@ -47,6 +91,12 @@ pub struct DensityConfig {
 }
 
 impl DensityConfig {
+    /// These keys, which say how densities are used, where there are none.
+    pub fn unused_keys(&self, keys: &'static [&'static str]) -> Option<UnusedKeys> {
+        let why = "`algorithm.kde` is \"off\", so that no density has a score";
+        (self.kde == KdeMode::Off).then(|| UnusedKeys { keys, why: why.into() })
+    }
+
     /// The density estimate that these keys describe.
     pub fn kde(&self) -> KdeConfig {
         KdeConfig { mode: self.kde, bandwidth: bandwidth(self.kde_bandwidth) }
@@ -90,6 +140,13 @@ pub const PARTICLE_COUNT: Key = key("particles", whole(1, 1_000_000), I(20), "Pa
 /// The number of local steps L.
 pub const LOCAL_STEPS: Key =
     key("local_steps", COUNT, I(200), "Local steps L of a client per round ([D]: 200, [W]'s code on MNIST: 50).");
+/// The number of local epochs.
+pub const LOCAL_EPOCHS: Key = key(
+    "local_epochs",
+    COUNT_OR_ZERO,
+    I(0),
+    "Steps of a client in a round by passes over its N_k rows: ⌈epochs · N_k / batch⌉, so that clients with more rows take more. 0: `local_steps`, the same for all clients.",
+);
 /// The batch size B.
 pub const BATCH: Key = key("batch", COUNT, I(100), "Size of a minibatch; a client with fewer rows uses all of them.");
 /// The key `batch` with ten rows as default, as in PFLlib.
@@ -161,3 +218,32 @@ pub const INNER_LR: Key = key("inner_lr", POSITIVE, F(0.01), "");
 /// The weight β of the clients' mean at the server.
 pub const SERVER_MIX: Key =
     key("server_mix", Float(Interval::FRACTION), F(1.0), "β: weight of the clients' mean in the server's update.");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_as_many_minibatches_as_have_all_rows_so_often() {
+        let of = |epochs, batch| LocalConfig {
+            local_steps: 7,
+            local_epochs: Some(epochs),
+            batch,
+            minibatch: Order::EpochPermutation,
+            likelihood_scale: LikelihoodScale::Full,
+        };
+        let steps = |epochs, batch, rows| of(epochs, batch).steps(rows);
+        assert_eq!([1, 60_000].map(|rows| steps(0, 100, rows)), [7, 7]);
+        // 250 rows in minibatches of 100: three are the fewest with 250 rows, five have 500.
+        assert_eq!([1, 2].map(|epochs| steps(epochs, 100, 250)), [3, 5]);
+        // A client with fewer rows than a minibatch uses all of them in each step.
+        assert_eq!(steps(4, 100, 30), 4);
+        assert_eq!(steps(usize::MAX, 1, 2), usize::MAX);
+        assert_eq!(of(0, 9).unused_keys(), None);
+        let of_versions_before =
+            "LocalConfig { local_steps: 7, batch: 9, minibatch: EpochPermutation, likelihood_scale: Full }";
+        assert_eq!(format!("{:?}", of(0, 9)), of_versions_before);
+        assert!(format!("{:?}", of(2, 9)).contains("local_epochs: 2"));
+        assert_eq!(of(1, 9).unused_keys().unwrap().keys, ["local_steps"]);
+    }
+}

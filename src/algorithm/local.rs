@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fedstein_models::Layout;
 
+use super::keys::LocalConfig;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -18,8 +19,8 @@ use crate::stein::{OptimizerState, Score, Svgd};
 /// The loop of a client in one visit.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalLoop {
-    /// The number of steps L.
-    pub steps: usize,
+    /// The keys that say how many steps L a visit has.
+    pub local: LocalConfig,
     /// Whether the state of the optimiser is new in each visit.
     pub reset_optimizer: bool,
 }
@@ -63,7 +64,8 @@ impl<B: Backend> LocalSteps<B> {
         watch: Watch,
         mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
     ) -> Result<Particles<B>, RunError> {
-        let LocalLoop { steps, reset_optimizer } = self.visit;
+        let LocalLoop { local, reset_optimizer } = self.visit;
+        let steps = local.steps(self.likelihood.rows());
         let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
         let likelihood = &mut self.likelihood;
         likelihood.start_visit(request.round);

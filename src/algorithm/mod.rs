@@ -42,6 +42,7 @@ mod uploaded;
 use std::fmt;
 
 use fedstein_schema::Kind;
+pub use fedstein_schema::UnusedKeys;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
@@ -93,11 +94,37 @@ pub trait Algorithm: Clone + fmt::Debug + Send + Sync {
         HELD
     }
 
+    /// The cost of a visit to a client with so many training rows. A site refuses a run whose cost is beyond its `[limits]`,
+    /// and one of a method that does not say it.
+    fn visit_cost(&self, _rows: usize) -> VisitCost {
+        VisitCost { steps: usize::MAX, draws: usize::MAX }
+    }
+
+    /// How many numbers a client keeps besides its rows and its particles, known before they are computed: a site refuses a run
+    /// in which they are more than its `[limits]`.
+    fn kept_numbers<B: Backend>(&self, _setup: &Setup<B>) -> usize {
+        0
+    }
+
+    /// The keys that have no effect, because of what others say.
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        Vec::new()
+    }
+
     /// Builds the server half and the client halves.
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError>;
+}
+
+/// The largest cost of a visit to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitCost {
+    /// The number of steps. Where a step has steps of its own, these count.
+    pub steps: usize,
+    /// The number of draws of all parameters that a step holds in memory; 0 for a method that draws none.
+    pub draws: usize,
 }
 
 /// The capabilities and the requirements of an algorithm.
@@ -236,10 +263,10 @@ macro_rules! algorithms {
 
         /// Evaluates the same expression for the configuration of every kind.
         macro_rules! with_config {
-            ($algorithm:expr, $own:pat => $none:expr, $name:ident => $value:expr) => {
+            ($algorithm:expr, $name:ident => $value:expr) => {
                 match $algorithm {
                     $(AlgorithmConfig::$variant($name) => $value,)+
-                    AlgorithmConfig::Own($own) => $none,
+                    AlgorithmConfig::Own($name) => $value,
                 }
             };
         }
@@ -285,55 +312,83 @@ pub struct OwnConfig {
 impl AlgorithmConfig {
     /// The value of `kind`.
     pub fn name(&self) -> &str {
-        with_config!(self, own => &own.kind, config => config.kind().name)
+        match self {
+            Self::Own(own) => &own.kind,
+            _ => self.kind().name,
+        }
     }
 }
 
+// Every method of the trait is here, those with a default too.
 impl Algorithm for AlgorithmConfig {
     fn kind(&self) -> Kind {
-        let own = Kind { name: "", about: "An algorithm from outside this crate.", keys: &[] };
-        with_config!(self, _ => own, config => config.kind())
+        with_config!(self, config => config.kind())
     }
 
     fn capabilities(&self) -> Capabilities {
-        with_config!(self, _ => Capabilities::FEDERATED, config => config.capabilities())
+        with_config!(self, config => config.capabilities())
     }
 
     fn particles(&self) -> usize {
-        with_config!(self, _ => 1, config => config.particles())
+        with_config!(self, config => config.particles())
     }
 
     fn temperature(&self) -> f64 {
-        with_config!(self, _ => 1.0, config => config.temperature())
+        with_config!(self, config => config.temperature())
     }
 
     fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
-        with_config!(self, _ => None, config => config.kde_bandwidth())
+        with_config!(self, config => config.kde_bandwidth())
     }
 
     fn check(&self) -> Result<(), String> {
-        with_config!(self, _ => Ok(()), config => config.check())
+        with_config!(self, config => config.check())
     }
 
     fn clients_per_round(&self, clients: usize) -> Option<usize> {
-        with_config!(self, _ => None, config => config.clients_per_round(clients))
+        with_config!(self, config => config.clients_per_round(clients))
     }
 
     fn one_hot_advice(&self) -> &'static str {
-        with_config!(self, _ => "", config => config.one_hot_advice())
+        with_config!(self, config => config.one_hot_advice())
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        with_config!(self, config => config.visit_cost(rows))
+    }
+
+    fn kept_numbers<B: Backend>(&self, setup: &Setup<B>) -> usize {
+        with_config!(self, config => config.kept_numbers(setup))
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        with_config!(self, config => config.unused_keys())
     }
 
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        with_config!(self, own => Err(own.unknown()), config => config.build(setup))
+        with_config!(self, config => config.build(setup))
     }
 }
 
-impl OwnConfig {
-    fn unknown(&self) -> RunError {
-        RunError::Config(format!(
+/// What is known of an algorithm before the program hands it over.
+impl Algorithm for OwnConfig {
+    fn kind(&self) -> Kind {
+        Kind { name: "", about: "An algorithm from outside this crate.", keys: &[] }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::FEDERATED
+    }
+
+    fn one_hot_advice(&self) -> &'static str {
+        ""
+    }
+
+    fn build<B: Backend>(&self, _: Setup<B>) -> Result<Halves<B>, RunError> {
+        Err(RunError::Config(format!(
             "algorithm kind `{}` comes from outside this crate; hand it over with `Experiment::with_algorithm`",
             self.kind
-        ))
+        )))
     }
 }
 

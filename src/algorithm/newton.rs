@@ -37,10 +37,12 @@ use fedstein_schema::{Interval, Kind, NumberOr, key};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::keys::{
+    BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+};
 use super::local::{LocalLoop, LocalSteps};
 use super::uploaded::Uploaded;
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -96,8 +98,8 @@ pub enum CurvatureRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScaleRule {
-    /// With [`CurvatureRule::Kfac`] 2 for a regression and 5 for a classification. With the other forms 1 for a model
-    /// without hidden layers, 3 with one and 10 with more.
+    /// 1 for a model without hidden layers. With them: with [`CurvatureRule::Kfac`] 2 for a regression and 5 for a
+    /// classification, with the other forms 3 for one hidden layer and 10 for more.
     Auto,
 }
 
@@ -121,6 +123,7 @@ impl NewtonConfig {
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -135,7 +138,7 @@ impl NewtonConfig {
                 "curvature_scale",
                 NumberOrWord(Interval::POSITIVE, &["auto"]),
                 T("auto"),
-                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: with `kfac` 2 for a regression and 5 for a classification; with the other forms 1 without hidden layers, 3 with one and 10 with more.",
+                "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers; with them, with `kfac` 2 for a regression and 5 for a classification, with the other forms 3 for one hidden layer and 10 for more.",
             ),
         ],
     };
@@ -341,6 +344,31 @@ impl Algorithm for NewtonConfig {
         self.temperature
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn kept_numbers<B: Backend>(&self, setup: &Setup<B>) -> usize {
+        let (count, dim) = (setup.initial.count(), setup.initial.dim());
+        let probe = Self::probe(setup);
+        // G, and the curvature with the second moments.
+        let curvature = match self.form(probe.as_ref(), dim) {
+            Form::Diagonal => count.saturating_mul(dim),
+            Form::Full => count.saturating_mul(dim).saturating_mul(dim),
+            form => probe.iter().flat_map(|probe| &probe.layers).fold(0, |sum: usize, layer| {
+                let [outputs, inputs] = layer.sizes();
+                let of_outputs = if form == Form::Kfac { outputs.saturating_mul(outputs) } else { outputs };
+                let of_inputs = if layer.has_diagonal_moment() { inputs } else { inputs.saturating_mul(inputs) };
+                sum.saturating_add(count.saturating_mul(of_outputs.saturating_add(of_inputs)))
+            }),
+        };
+        curvature.saturating_add(count.saturating_mul(dim))
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         let plan = self.plan(&setup)?;
         let clients = self.clients(&plan, &mut setup).map(|client| (client.id, Box::new(client) as _)).collect();
@@ -352,7 +380,7 @@ impl NewtonConfig {
     /// The clients of a setup that live in this process.
     fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
         let (streams, session, is_kept) = (setup.streams, setup.session.clone(), setup.personal);
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
         locals.map(move |(id, local)| {
             let (plan, session) = (plan.clone(), session.clone());
@@ -370,11 +398,16 @@ impl NewtonConfig {
         first.ok_or_else(|| RunError::Config("there is no client".into()))
     }
 
-    /// The plan of the curvature for this model, from the shapes that any row has in it.
-    fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
+    /// The curvature of a row of zeros, which has the shapes of that of any row; `None` for a model without.
+    fn probe<B: Backend>(setup: &Setup<B>) -> Option<RowCurvature> {
         let count = setup.initial.count();
         let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
-        let probe = setup.model.row_curvature(setup.initial.blocks(), setup.blank_row(), uniforms);
+        setup.model.row_curvature(setup.initial.blocks(), setup.blank_row(), uniforms)
+    }
+
+    /// The plan of the curvature for this model, from the shapes that any row has in it.
+    fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
+        let probe = Self::probe(setup);
         let form = self.form(probe.as_ref(), setup.initial.dim());
         Plan::new(form, &*setup.model, probe)
     }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
 use super::lbfgs::Lbfgs;
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -396,6 +396,10 @@ impl Algorithm for NpvConfig {
 
     fn temperature(&self) -> f64 {
         self.temperature
+    }
+
+    fn visit_cost(&self, _rows: usize) -> VisitCost {
+        VisitCost { steps: self.local_steps, draws: 0 }
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::dsvgd::{self, DISTILL_STEPS, DsvgdConfig, FACTORS, Factors, Sends};
 use super::keys::{
-    BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, MINIBATCH, PARTICLE_COUNT,
-    TEMPERATURE,
+    BATCH, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, MINIBATCH,
+    PARTICLE_COUNT, TEMPERATURE,
 };
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
@@ -44,6 +44,7 @@ impl PDsvgdConfig {
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             DISTILL_STEPS,
             key(
                 "server_steps",
@@ -188,6 +189,14 @@ impl Algorithm for PDsvgdConfig {
 
     fn one_hot_advice(&self) -> &'static str {
         self.client.one_hot_advice()
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.client.visit_cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.client.unused_keys()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

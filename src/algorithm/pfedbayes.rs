@@ -22,9 +22,11 @@ use fedstein_schema::Literal::{Float as F, Int as I};
 use fedstein_schema::{Interval, Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
-use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX};
+use super::keys::{
+    BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX,
+};
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -66,6 +68,7 @@ impl PFedBayesConfig {
         keys: &[
             PARTICLE_COUNT.default(I(10)).doc("Number of draws N for predictions."),
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -194,7 +197,7 @@ impl<B: Backend> Client<B> {
         watch: Watch,
     ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
         let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
-        let (steps, optimizer) = (config.local.local_steps, optimizer.scaled(request.step_factor()));
+        let (steps, optimizer) = (config.local.steps(self.likelihood.rows()), optimizer.scaled(request.step_factor()));
         self.likelihood.start_visit(request.round);
         let mut rng = streams.rng(Purpose::Gaussian, request.round, self.client);
         for step in 1..=steps {
@@ -270,6 +273,14 @@ impl Algorithm for PFedBayesConfig {
 
     fn particles(&self) -> usize {
         self.particles
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { draws: self.samples, ..self.local.cost(rows) }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -45,9 +45,9 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{BATCH, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::keys::{BATCH, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
 use super::split::{BaseServer, Split};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -88,6 +88,7 @@ impl PFedGpConfig {
         about: "Gaussian processes on a shared embedding (Achituve et al. 2021).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             MEAN_LOSS,
@@ -175,7 +176,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         }
         self.minibatches.start_visit(request.round);
         let forks = self.forks(&base)?;
-        let steps = self.config.local.local_steps;
+        let steps = self.config.local.steps(self.shard.rows());
         // A visit that fails leaves the optimiser's state of the last one.
         let (svgd, mut state) = (self.svgd.scaled(request.step_factor()), self.state.clone());
         let moved = svgd.run(base, steps, &mut state, |at| self.next_score(at, &forks), |done| watch(done, steps))?;
@@ -291,6 +292,14 @@ impl Algorithm for PFedGpConfig {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { steps: self.local.steps(rows).saturating_mul(self.inference_steps), draws: 0 }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
     }
 
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {

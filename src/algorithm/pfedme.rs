@@ -10,9 +10,11 @@ use fedstein_schema::{COUNT, Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, Server};
-use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX};
+use super::keys::{
+    BATCH_OF_TEN, INNER_LR, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL, SERVER_MIX,
+};
 use super::local::{LocalLoop, LocalSteps, pull};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -44,6 +46,7 @@ impl PFedMeConfig {
         about: "Personal parameters around a shared centre (Dinh et al. 2020).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
@@ -121,9 +124,17 @@ impl Algorithm for PFedMeConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { steps: self.local.steps(rows).saturating_mul(self.inner_steps), draws: 0 }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // FedAvg's server with equal weights, over clients with personal parameters.
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| (id, Box::new(Client { config: *self, local, personal: None }) as _);
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();
         Ok(Halves { server: Box::new(Server::new(&setup, AveragingWeights::Equal(self.server_mix))), clients })

@@ -9,7 +9,7 @@
 //! 3. L minibatch steps of the base down the mean loss over S draws of the new head, by the configured optimiser.
 //!
 //! Server: μ ← Σ_k μ_k/ρ_k² / Σ_k 1/ρ_k²; base ← Σ_k N_k base_k / Σ_k N_k. Base and μ are sent down; base, μ_k and the
-//! number ρ_k², as an array of length 1, are sent up. A client predicts with its head on the base that the server
+//! confidence 1/ρ_k², as an array of length 1, are sent up. A client predicts with its head on the base that the server
 //! published: with μ_k for one particle, else with draws from q_k. Until its first visit it predicts with (base, μ).
 //!
 //! q_k starts at N(μ, I) with the μ of the client's first visit, so that then ρ_k = 1. In the public code all clients
@@ -27,11 +27,12 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{
-    BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS, SAMPLES,
+    BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS,
+    SAMPLES,
 };
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -76,6 +77,7 @@ impl PFedVemConfig {
                 .default(I(1))
                 .doc("Number of draws N from the head for a client's predictions; 1 is the mean head."),
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
@@ -260,13 +262,14 @@ impl<B: Backend> Client<B> {
         watch: impl Fn(usize),
     ) -> Result<Particles<B>, RunError> {
         let Self { problem, minibatches, .. } = self;
-        let PFedVemConfig { local: LocalConfig { local_steps, .. }, samples, .. } = problem.config;
+        let PFedVemConfig { local, samples, .. } = problem.config;
+        let steps = local.steps(minibatches.rows());
         let score = |base: &Particles<B>| {
             let heads = head.at(&problem.noise(rng, samples)?);
             let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
             Ok(Score::dense(problem.split.base_of(&scores).mean()))
         };
-        svgd.run(base, local_steps, state, score, watch)
+        svgd.run(base, steps, state, score, watch)
     }
 }
 
@@ -288,8 +291,8 @@ fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Res
 impl<B: Backend> ClientHalf<B> for Client<B> {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let problem = self.problem.clone();
-        let PFedVemConfig { head_steps, local: LocalConfig { local_steps, .. }, .. } = problem.config;
-        let steps = head_steps + local_steps;
+        let PFedVemConfig { head_steps, local, .. } = problem.config;
+        let steps = head_steps + local.steps(self.minibatches.rows());
         let (base, centre) = problem.read(&request.message)?;
         let head = self.head.clone().unwrap_or_else(|| MeanField::isotropic(centre.clone(), INITIAL_SD));
         let mut state = if problem.reset_optimizer { OptimizerState::default() } else { self.state.clone() };
@@ -357,6 +360,14 @@ impl Algorithm for PFedVemConfig {
 
     fn particles(&self) -> usize {
         self.particles
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { steps: self.local.steps(rows).saturating_add(self.head_steps), draws: self.samples }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

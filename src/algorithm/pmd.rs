@@ -29,7 +29,7 @@ use super::keys::{
     bandwidth,
 };
 use super::relay::Relay;
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::array::Values;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -244,6 +244,10 @@ impl Algorithm for PmdConfig {
 
     fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
         Some(bandwidth(self.kde_bandwidth))
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

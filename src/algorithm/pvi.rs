@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, GaussianHalves, bytes};
-use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies};
+use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -48,6 +48,7 @@ impl PviConfig {
         keys: &[
             DRAWS,
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -124,11 +125,19 @@ impl Algorithm for PviConfig {
         self.temperature
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        VisitCost { draws: self.gaussian.samples, ..self.local.cost(rows) }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server that multiplies factors, and clients that keep theirs.
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, factor, .. } =
-            GaussianHalves::new(self.gaussian, self.local.local_steps, data, setup)?;
+            GaussianHalves::new(self.gaussian, self.local, data, setup)?;
         let client = |(id, fitter)| (id, Box::new(Client { fitter, factor: factor.clone() }) as _);
         Ok(Halves { server: Box::new(server), clients: fitters.into_iter().map(client).collect() })
     }

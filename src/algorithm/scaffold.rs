@@ -12,16 +12,17 @@ use fedstein_schema::{Kind, POSITIVE, key};
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
-use super::keys::{BATCH_OF_TEN, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
+use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::local::{LocalLoop, LocalSteps};
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{
-    ClientHalf, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, as_sent, message_of, particles_of,
+    ClientHalf, ClientId, Halves, Message, PARTICLES, Reply, Request, ServerHalf, Setup, Watch, as_sent, message_of,
+    particles_of,
 };
 use crate::stein::{Optimizer, Score};
 
@@ -45,6 +46,7 @@ impl ScaffoldConfig {
         about: "Averaging of one parameter vector, with control variates (Karimireddy et al. 2020).",
         keys: &[
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
@@ -170,6 +172,14 @@ impl Algorithm for ScaffoldConfig {
         Self::CAPABILITIES
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().collect()
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // A server and clients whose control variates are 0.
         let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
@@ -178,10 +188,11 @@ impl Algorithm for ScaffoldConfig {
             ));
         };
         let zero = setup.initial.map(|block| block.zeros_like());
-        let (session, pace) = (setup.session.clone(), 1.0 / (self.local.local_steps as f64 * lr));
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: setup.reset_optimizer };
-        let client = |(id, local)| {
+        let session = setup.session.clone();
+        let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
+        let client = |(id, local): (ClientId, LocalSteps<B>)| {
             let (control, session) = (zero.clone(), session.clone());
+            let pace = 1.0 / (self.local.steps(local.likelihood.rows()) as f64 * lr);
             (id, Box::new(Client { local, control, pace, session }) as _)
         };
         let clients = LocalSteps::of_shards(&mut setup, self.local.data(1.0), visit).map(client).collect();

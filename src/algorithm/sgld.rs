@@ -9,7 +9,7 @@ use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, 
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;
@@ -106,6 +106,10 @@ impl Algorithm for SgldConfig {
 
     fn temperature(&self) -> f64 {
         self.temperature
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

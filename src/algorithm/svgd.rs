@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
 use super::local::{self, LocalLoop};
 use super::relay::Relay;
-use super::{Algorithm, Capabilities};
+use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Halves, Setup};
@@ -55,9 +55,13 @@ impl Algorithm for SvgdConfig {
         self.temperature
     }
 
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         // One client that holds every row; its optimiser runs on through all rounds.
-        let visit = LocalLoop { steps: self.local.local_steps, reset_optimizer: false };
+        let visit = LocalLoop { local: self.local, reset_optimizer: false };
         let clients = local::clients(&mut setup, self.local.data(self.temperature), visit, 1.0);
         Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })
     }

@@ -14,12 +14,12 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{
-    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig,
-    MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
+    BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
+    LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
 use super::relay::Relay;
 use super::uploaded::Uploaded;
-use super::{Algorithm, Capabilities, REPLACES, Replies};
+use super::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
@@ -57,6 +57,7 @@ impl UDsvgdConfig {
         keys: &[
             PARTICLE_COUNT,
             LOCAL_STEPS,
+            LOCAL_EPOCHS,
             BATCH,
             MINIBATCH,
             LIKELIHOOD_SCALE,
@@ -137,7 +138,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.likelihood.start_visit(request.round);
         let before = self.global(&theta, request.round)?;
         let cavity = Cavity { q: &before, visits: &self.visits, config: self.config };
-        let (mut first_norm, steps) = (FirstNorm::default(), self.config.local.local_steps);
+        let (mut first_norm, steps) = (FirstNorm::default(), self.config.local.steps(self.likelihood.rows()));
         let (likelihood, prior) = (&mut self.likelihood, cavity.prior_weight());
         let svgd = self.svgd.scaled(request.step_factor());
         let mut others = cavity.score(svgd.optimizer.longest_step(theta.dim()));
@@ -297,6 +298,14 @@ impl Algorithm for UDsvgdConfig {
 
     fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
         Some(self.density.kde().bandwidth)
+    }
+
+    fn visit_cost(&self, rows: usize) -> VisitCost {
+        self.local.cost(rows)
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -32,7 +32,13 @@ pub(super) const DENSITY: DensityConfig =
 
 /// The configuration of L steps on random minibatches of B rows.
 pub(super) fn local(local_steps: usize, batch: usize) -> LocalConfig {
-    LocalConfig { local_steps, batch, minibatch: Order::Iid, likelihood_scale: LikelihoodScale::Full }
+    LocalConfig {
+        local_steps,
+        local_epochs: None,
+        batch,
+        minibatch: Order::Iid,
+        likelihood_scale: LikelihoodScale::Full,
+    }
 }
 
 pub(super) const KDE: KdeConfig = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };

@@ -8,14 +8,13 @@ use clap::builder::PossibleValuesParser;
 use super::load::load;
 use super::options::DataDir;
 use crate::backend::KNOWN;
+use crate::datasets::DataConfig;
 use crate::experiment::config::Config;
 use crate::experiment::inventory::own_data;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved};
 
-/// The kind of data of a federation of sites.
-const SITES: &str = "sites";
 /// The key of the number of clients.
 const CLIENTS: &str = "partition.clients";
 
@@ -143,7 +142,7 @@ impl TrainArgs {
             // The sites are the clients. Without a config nothing else says where the rows are.
             set.push(format!("{CLIENTS}={}", sites.len()));
             if config.is_none() {
-                set.push(format!("data.kind={SITES}"));
+                set.push(format!("data.kind={}", DataConfig::AT_SITES));
             }
         }
         if let Some(run) = resume.as_ref().filter(|run| own_data(run).is_some()) {
@@ -184,6 +183,6 @@ impl TrainArgs {
 fn load_for_sites(file: Option<&Path>, mut overrides: Overrides) -> Result<(Config, Resolved), ConfigError> {
     load(file, &overrides).or_else(|error| {
         overrides.set.retain(|set| !set.starts_with(CLIENTS));
-        load(file, &overrides).ok().filter(|(config, _)| config.data_kind() != SITES).ok_or(error)
+        load(file, &overrides).ok().filter(|(config, _)| !config.rows_are_at_sites()).ok_or(error)
     })
 }

@@ -11,7 +11,7 @@ use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
 use crate::datasets::columns::Notation;
 use crate::datasets::format::csv::places;
-use crate::datasets::{AskedColumn, Beside, DataConfig, DataError, MissingAnswer, NewRows, Targets};
+use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;
 use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
@@ -85,11 +85,7 @@ impl Target {
         if let Some(column) = typed {
             return Ok(Self { column: column.to_owned(), key: "--target" });
         }
-        let column = match config.data()? {
-            DataConfig::Csv(csv) => csv.target,
-            DataConfig::Sites(sites) => sites.target,
-            _ => String::new(),
-        };
+        let column = config.data()?.target_column().to_owned();
         match column.is_empty() {
             false => Ok(Self { column, key: "data.target of the run; --target names another" }),
             true => Err(CliError::Usage(format!(

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
-use crate::report::ClientNames;
 use crate::shell;
 
 /// The exit code 128 + SIGINT, by the convention of shells.
@@ -75,8 +73,8 @@ impl Interruptible {
 }
 
 impl Observer for Interruptible {
-    fn clients(&self, names: &ClientNames) {
-        self.shown.clients(names);
+    fn inner(&self) -> Option<&dyn Observer> {
+        Some(&*self.shown)
     }
 
     fn started(&self, rounds: usize, note: &str) {
@@ -104,18 +102,6 @@ impl Observer for Interruptible {
         self.note(&format!("stopping after round {round}; a second interrupt ends at once and loses unsaved rounds"));
     }
 
-    fn finished_round(&self, record: &RoundRecord) {
-        self.shown.finished_round(record);
-    }
-
-    fn finished(&self) {
-        self.shown.finished();
-    }
-
-    fn note(&self, note: &str) {
-        self.shown.note(note);
-    }
-
     fn saved(&self, round: usize) {
         self.saved.store(round, Relaxed);
         self.shown.saved(round);
@@ -123,9 +109,5 @@ impl Observer for Interruptible {
 
     fn wants_to_stop(&self) -> bool {
         self.asked.load(Relaxed) || self.shown.wants_to_stop()
-    }
-
-    fn gives_up(&self) -> bool {
-        self.shown.gives_up()
     }
 }

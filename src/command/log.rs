@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::output;
 use crate::cli::CliError;
-use crate::experiment::progress::Observer;
+use crate::experiment::progress::{Observer, continuing};
 use crate::experiment::schema::Resolved;
 use crate::machine;
 use crate::metrics::Evaluation;
-use crate::report::{ClientNames, RoundRecord};
+use crate::report::RoundRecord;
 
 /// The file, which exists from the beginning of the first round on.
 pub(super) struct Log {
@@ -106,6 +106,12 @@ impl Log {
         }
     }
 
+    fn note(&self, text: &str) {
+        let mut fields = Map::new();
+        fields.insert("text".into(), json!(text));
+        self.write("note", fields);
+    }
+
     /// Writes how the run has ended.
     pub fn end(&self, result: Result<&Evaluation, &CliError>) {
         let mut fields = Map::new();
@@ -161,8 +167,8 @@ pub(super) struct Logged {
 }
 
 impl Observer for Logged {
-    fn clients(&self, names: &ClientNames) {
-        self.inner.clients(names);
+    fn inner(&self) -> Option<&dyn Observer> {
+        Some(&*self.inner)
     }
 
     fn started(&self, rounds: usize, note: &str) {
@@ -180,23 +186,11 @@ impl Observer for Logged {
         self.inner.started(rounds, note);
     }
 
-    fn round(&self, round: usize, clients: &[usize]) {
-        self.inner.round(round, clients);
-    }
-
-    fn step(&self, done: usize, total: usize) {
-        self.inner.step(done, total);
-    }
-
     fn finished_round(&self, record: &RoundRecord) {
         if let Ok(Value::Object(fields)) = serde_json::to_value(record) {
             self.log.write("round", fields);
         }
         self.inner.finished_round(record);
-    }
-
-    fn finished(&self) {
-        self.inner.finished();
     }
 
     fn abandoned(&self, error: &str) {
@@ -205,21 +199,17 @@ impl Observer for Logged {
     }
 
     fn note(&self, note: &str) {
-        let mut fields = Map::new();
-        fields.insert("text".into(), json!(note));
-        self.log.write("note", fields);
+        self.log.note(note);
         self.inner.note(note);
     }
 
-    fn saved(&self, round: usize) {
-        self.inner.saved(round);
+    fn ended(&self, note: &str) {
+        self.log.note(note);
+        self.inner.ended(note);
     }
 
-    fn wants_to_stop(&self) -> bool {
-        self.inner.wants_to_stop()
-    }
-
-    fn gives_up(&self) -> bool {
-        self.inner.gives_up()
+    fn continued(&self, round: usize, rounds: usize) {
+        self.log.note(&continuing(round, rounds));
+        self.inner.continued(round, rounds);
     }
 }

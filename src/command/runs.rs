@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{CliError, Listing, Runs, print_text};
-use crate::experiment::inventory::{self, Difference, Entry, METRICS, RunState};
+use crate::experiment::inventory::{self, Difference, Entry, RunState};
 use crate::experiment::provenance::Provenance;
 use crate::experiment::run_dir;
-use crate::report::decimals;
+use crate::report::{HEADLINE, decimals};
 use crate::shell;
 
 /// Runs the command.
@@ -56,7 +56,7 @@ fn list(typed: &Runs) -> Result<String, CliError> {
 
 /// The columns of the list.
 fn heads() -> Vec<String> {
-    let words = ["run", "state", "algorithm", "data", "rounds"].into_iter().chain(METRICS).chain(["started"]);
+    let words = ["run", "state", "algorithm", "data", "rounds"].into_iter().chain(HEADLINE).chain(["started"]);
     words.map(str::to_owned).collect()
 }
 
@@ -75,7 +75,7 @@ fn cells(entry: &Entry, number: impl Fn(f64) -> String) -> Vec<String> {
 
 fn object(entry: &Entry) -> Value {
     let metrics: Map<String, Value> =
-        METRICS.iter().zip(entry.metrics).map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        HEADLINE.iter().zip(entry.metrics).map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let holder = match &entry.state {
         RunState::Running { holder } => Some(holder),
         _ => None,

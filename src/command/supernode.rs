@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::exit;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use signal_hook::flag;
 use super::for_site;
 use super::interrupt::INTERRUPTED;
 use crate::backend::{Backend, OnBackend};
-use crate::cli::{CliError, Supernode};
+use crate::cli::{CliError, Supernode, print_note};
 use crate::experiment::at_site::SiteClient;
 use crate::flower::fleet::{Fleet, Security};
 use crate::flower::keys::NodeKey;
@@ -42,11 +43,25 @@ pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
         None if typed.insecure => Security::None,
         None => Security::Public,
     };
+    if typed.insecure && !is_this_machine(&typed.superlink) {
+        print_note(&format!(
+            "--insecure: what goes to {} and back is not encrypted; everybody on the way can read and change it. Use \
+             --root-certificates where the SuperLink is on another machine",
+            typed.superlink
+        ));
+    }
     let fleet = Fleet::new(&typed.superlink, security, key).map_err(|reason| match &typed.roots {
         Some(file) => in_file(file, &reason),
         None => CliError::Failed(reason),
     })?;
     for_site(&typed.site, |site, rows| Job { site, rows, fleet, registers: typed.key.is_none() })
+}
+
+/// Whether a host and port are those of this machine.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The site, which waits for its backend to be opened.
@@ -86,4 +101,19 @@ fn listen() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, ends.clone())?;
     }
     Ok(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_are_this_machine() {
+        for address in ["127.0.0.1:9092", "localhost:9092", "[::1]:9092", "127.8.1.2:1"] {
+            assert!(is_this_machine(address), "{address}");
+        }
+        for address in ["10.0.0.4:9092", "superlink:9092", "localhost.example.org:9092", "[2001:db8::1]:9092"] {
+            assert!(!is_this_machine(address), "{address}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::cli::CliError;
 use crate::experiment::progress::Observer;
 use crate::machine;
-use crate::report::{ClientNames, RoundRecord};
+use crate::report::RoundRecord;
 
 /// The first event of every file.
 const VERSION: &str = "brain.Event:2";
@@ -138,8 +138,8 @@ fn checksum(of: &[u8]) -> [u8; 4] {
 }
 
 impl Observer for Events {
-    fn clients(&self, names: &ClientNames) {
-        self.inner.clients(names);
+    fn inner(&self) -> Option<&dyn Observer> {
+        Some(&*self.inner)
     }
 
     fn started(&self, rounds: usize, note: &str) {
@@ -153,14 +153,6 @@ impl Observer for Events {
         self.inner.started(rounds, note);
     }
 
-    fn round(&self, round: usize, clients: &[usize]) {
-        self.inner.round(round, clients);
-    }
-
-    fn step(&self, done: usize, total: usize) {
-        self.inner.step(done, total);
-    }
-
     fn finished_round(&self, round: &RoundRecord) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let event = record(&scalar_event(now(), round.round, &scalars(round)));
@@ -171,26 +163,6 @@ impl Observer for Events {
         }
         drop(out);
         self.inner.finished_round(round);
-    }
-
-    fn finished(&self) {
-        self.inner.finished();
-    }
-
-    fn note(&self, note: &str) {
-        self.inner.note(note);
-    }
-
-    fn saved(&self, round: usize) {
-        self.inner.saved(round);
-    }
-
-    fn wants_to_stop(&self) -> bool {
-        self.inner.wants_to_stop()
-    }
-
-    fn gives_up(&self) -> bool {
-        self.inner.gives_up()
     }
 }
 

@@ -87,8 +87,8 @@ impl<B: Backend> Likelihood<B> {
         if pull == 0.0 { score } else { score.plus(Score::multiple(at.count(), -pull)) }
     }
 
-    /// The likelihood's scaled score as a product, where the loop over coordinates on the CPU multiplies it in less time than
-    /// a matrix product takes and the kernel after it, and the rest of the prior has no score.
+    /// The likelihood's scaled score as a product of two matrices. `None` where it is faster to multiply them at once, and
+    /// where the rest of the prior has a score. On a CPU the loop over coordinates that follows multiplies them in passing.
     fn factored_score(&self, batch: &Batch, at: &Particles<B>, prior_weight: f64) -> Option<Score<B>> {
         let [rows, inputs] = batch.inputs.dims();
         let rest_is_flat = prior_weight == 0.0 || self.prior.1.terms.is_empty();

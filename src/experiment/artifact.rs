@@ -17,14 +17,15 @@ use crate::federation::event::Event;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
-use crate::report::files::{FileError, write_atomic};
+use crate::report::files::{FileError, read_text, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Brought, Checkpoints, Digests, Snapshot, blocks_of};
-use super::config::{CheckpointConfig, Config, to_toml_of_own_rows};
+use super::config::{Brings, CheckpointConfig, Config, to_toml};
 use super::evaluate::Predicted;
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
+use super::own_model;
 use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
@@ -239,6 +240,7 @@ impl Artifacts {
         }
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.must_be_of(&digests, &brought, config.rounds)?;
+            self.must_have(model, &card, session)?;
         }
         let dir = match self.lock.take() {
             Some(lock) => RunDir::reopen(&self.path, lock),
@@ -251,10 +253,8 @@ impl Artifacts {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, brought.clone()));
         }
-        let config_toml = match card.own_data {
-            true => to_toml_of_own_rows(&self.resolved),
-            false => self.resolved.to_toml(),
-        };
+        let brings = Brings { rows: card.own_data, model: card.own_model, selection: brought.selection.as_deref() };
+        let config_toml = to_toml(&self.resolved, brings);
         dir.write(run_dir::CONFIG, config_toml.as_bytes()).map_err(directory)?;
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         if let Some(rotation) = rotation {
@@ -281,6 +281,20 @@ impl Artifacts {
         self.facts.extend(brought.selection.as_ref().map(of_program));
         self.dir = Some(dir);
         Ok(())
+    }
+
+    /// Checks that a run resumes with the model of its own that it began with.
+    fn must_have<B: Backend>(&self, model: &dyn Model, card: &ModelCard, session: &Session<B>) -> Result<(), RunError> {
+        let path = self.path.join(run_dir::MODEL);
+        // A run that was stopped before it wrote the file has nothing to compare.
+        let Some(kept) = read_text(&path).ok().and_then(|text| serde_json::from_str::<ModelCard>(&text).ok()) else {
+            return Ok(());
+        };
+        match card.own_model {
+            true => own_model::is_that_of(&kept.own_model_fingerprint, model, card.features, session)
+                .map_err(|problem| RunError::Config(format!("Experiment::with_model: {problem}"))),
+            false => Ok(()),
+        }
     }
 
     /// The directory of the states of clients beyond the memory budget, which lies in the run's.

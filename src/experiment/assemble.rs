@@ -14,7 +14,7 @@ use crate::federation::combine::Robust;
 use crate::federation::fault_policy::{FaultPolicy, Rules};
 use crate::federation::faults::{self, Fault, FaultPlan, Faulty};
 use crate::federation::fleet::Fleet;
-use crate::models::{DataShape, Model, ModelKind, TargetShape, Task};
+use crate::models::{DataShape, Model, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Message, Question, RequestKind, Setup};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::assemble::{check_size, squared_residuals};
+use super::client_config;
 use super::config::{Config, EvaluationRows};
 use super::evaluate::Predicted;
 use super::prior_correction;
 use super::rotation;
 use super::site_results::{self, Kept, SiteResults};
-use super::terms;
 use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
@@ -31,8 +31,8 @@ use crate::remote::{
 };
 use crate::rows::{Shard, Table};
 use crate::site::{
-    Deviations, Disk, DiskError, Holder, MEANS, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits, SiteRows,
-    Squares, Terms, agreed_form, describe, measure,
+    Deviations, Disk, DiskError, Holder, MEANS, MOST_INDEX, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits,
+    SiteRows, Squares, Terms, agreed_form, describe, measure,
 };
 
 /// A site that answers a server, one message after another.
@@ -198,8 +198,15 @@ impl<B: Backend> SiteClient<B> {
         let shape = [initial.count(), initial.dim()];
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
         let width = table.width();
-        let halves =
-            config.algorithm.build(config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session))?;
+        let setup = config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session);
+        let (kept, most) = (config.algorithm.kept_numbers(&setup), self.site.limits.numbers);
+        if kept > most {
+            return Err(RunError::Config(format!(
+                "a client of algorithm kind `{}` keeps {kept} numbers for this model; limits.numbers of this site is {most}",
+                config.algorithm.name()
+            )));
+        }
+        let halves = config.algorithm.build(setup)?;
         let half = halves.into_client(client)?;
         let built = half.save()?;
         let held = |data: Dataset| {
@@ -242,17 +249,26 @@ impl<B: Backend> SiteClient<B> {
     /// What follows from the terms, before an algorithm is built.
     fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
-        terms.check_classes().map_err(|problem| RunError::Config(format!("the server's terms: {problem}")))?;
+        let in_terms = |problem: String| RunError::Config(format!("the server's terms: {problem}"));
+        terms.check_classes().map_err(in_terms)?;
+        if terms.roster.len() > MOST_INDEX + 1 {
+            return Err(in_terms(format!(
+                "they name {} clients; at most {} are read",
+                terms.roster.len(),
+                MOST_INDEX + 1
+            )));
+        }
         // Training on texts that a server guesses would say which there are.
         if !self.rows.may_tell_texts(self.site.tell) {
             return Err(RunError::Config(
                 "the site tells no texts of its columns of categories (tell.categories)".into(),
             ));
         }
-        let config = terms::at_site(&terms.config).map_err(RunError::Config)?;
+        let config = client_config::at_site(&terms.config).map_err(RunError::Config)?;
         let SiteLimits { numbers, steps, .. } = self.site.limits;
-        let asked = terms::steps(&config);
-        if asked > steps {
+        let asked = config.algorithm.visit_cost(self.rows.train.rows());
+        if asked.steps > steps {
+            let asked = asked.steps;
             let text = format!("the server asks for {asked} steps in a visit; limits.steps of this site is {steps}");
             return Err(RunError::Config(text));
         }
@@ -275,12 +291,15 @@ impl<B: Backend> SiteClient<B> {
             calibration = rotation::rotated(basis, calibration)?;
         }
         let TrainTest { train, test, notes, .. } = data;
+        let own = train.targets.counts(0..train.rows());
+        let checked = terms.check_weights(self.site.tell, &own);
+        checked.map_err(RunError::Config)?;
         let test = if config.evaluation.rows == EvaluationRows::Validation { validation.clone() } else { test };
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
         check_particles(array, config.algorithm.particles(), &*model, numbers)?;
-        let (samples, dim) = (terms::samples(&config), model.layout().dim());
+        let (samples, dim) = (asked.draws, model.layout().dim());
         if samples.saturating_mul(dim) > numbers {
             return Err(RunError::Config(format!(
                 "the server asks for {samples} draws of {dim} numbers in a step; limits.numbers of this site is {numbers}"
@@ -413,7 +432,10 @@ impl<B: Backend> Part<B> {
                         "evaluation.personal is false in this run: the client's own predictor is not scored".into()
                     );
                 }
-                self.go_to(request.counted, stateful)?;
+                // What the server publishes has nothing of the client's state.
+                if wanted.own {
+                    self.go_to(request.counted, stateful)?;
+                }
                 if wanted.is_last {
                     let written = self.write_results(request, wanted.own);
                     written.map_err(|error| format!("the site's own results cannot be written: {error}"))?;
@@ -513,6 +535,11 @@ fn check_particles(array: &Array, count: usize, model: &dyn Model, most: usize) 
     if count.saturating_mul(dim) > most {
         return Err(RunError::Config(format!(
             "the server's particles are {count} times {dim} numbers; limits.numbers of this site is {most}"
+        )));
+    }
+    if count.saturating_mul(count) > most {
+        return Err(RunError::Config(format!(
+            "the matrices of {count} particles have {count} times {count} numbers; limits.numbers of this site is {most}"
         )));
     }
     match array.values.first_non_finite() {

@@ -29,13 +29,11 @@ use crate::protocol::{
 use crate::report::conformal::{QuantileSearch, Score, SetCounts, levels_with, rank};
 use crate::report::maps::{MOST_CLASSES, ProbabilityMap};
 use crate::report::{CalibrationResults, ClientNames, SetLine, SetResults};
+use crate::site::MOST_ROWS;
 
 use super::config::Config;
 use super::evaluate::Predicted;
 use fit::Fitted;
-
-/// The largest number of calibration rows that a client may claim.
-const MOST_ROWS: f64 = (1_u64 << 31) as f64;
 
 /// What the calibration of a run needs to know of its clients.
 #[derive(Debug)]
@@ -239,7 +237,7 @@ impl Inquiry<'_> {
     fn rows(&self, clients: &[ClientId]) -> Result<Vec<usize>, Stop> {
         self.ask(clients, Calibrating::Rows, &[], |message| {
             let rows = message.scalars.get(ROWS).copied().unwrap_or(f64::NAN);
-            match rows.fract() == 0.0 && (0.0..=MOST_ROWS).contains(&rows) {
+            match rows.fract() == 0.0 && (0.0..=MOST_ROWS as f64).contains(&rows) {
                 true => Ok(rows as usize),
                 false => Err(format!("the reply claims {rows} calibration rows")),
             }

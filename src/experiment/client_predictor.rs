@@ -16,7 +16,7 @@ use super::schema::{Overrides, Source};
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, rounds};
-use crate::datasets::{DataConfig, Dataset, Normalisation};
+use crate::datasets::{Dataset, Normalisation};
 use crate::error::RunError;
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut, Outputs};
@@ -134,7 +134,7 @@ impl Finished {
     fn states(&self, config: &Config) -> Result<Checkpoints, RunError> {
         self.must_know_model()?;
         let (run, no) = (self.path.display(), |reason: String| Err(RunError::Config(reason)));
-        if matches!(config.data()?, DataConfig::Sites(_)) {
+        if config.rows_are_at_sites() {
             return no(format!(
                 "the clients of {run} are sites, which keep their states themselves: with \
                  `evaluation.personal` a site's results (`<state>/<run>/results`) predict with its own predictor; leave --client out \

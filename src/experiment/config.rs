@@ -140,22 +140,45 @@ const TOP: &[Key] = &[
 /// The keys of `[data]` that every data set has, in the order of a resolved config.
 const DATA_KEYS: &[Key] = &[rotation::ROTATE, rotation::ROTATE_FROM, class_weights::CLASS_WEIGHTS];
 
-/// The line of `config.toml` in `[data]` of a run on rows of the program's own.
-const OWN_ROWS: &str =
-    "The rows are the program's own, and no data set: `kind` and its keys have no effect and are left out.";
+/// What a program has brought in the place of sections of its config, for the run's `config.toml`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Brings<'a> {
+    /// Whether the rows are its own.
+    pub rows: bool,
+    /// Whether the model is.
+    pub model: bool,
+    /// The name of its client selection, if it has one.
+    pub selection: Option<&'a str>,
+}
 
 /// Whether a key, as `section.key`, is one of `[data]` that has no effect where a program brings the rows.
 pub fn is_of_data_set(path: &str) -> bool {
     path.strip_prefix("data.").is_some_and(|name| DATA_KEYS.iter().all(|key| key.name != name))
 }
 
-/// The content of `config.toml` of a run on rows of the program's own: `[data]` has only the keys that have an effect.
-pub(super) fn to_toml_of_own_rows(resolved: &Resolved) -> String {
+/// The content of `config.toml`. It says of each section whether the program has brought something in its place; of `[data]`
+/// it then has only the keys that have an effect.
+pub(super) fn to_toml(resolved: &Resolved, brings: Brings<'_>) -> String {
     let mut shown = resolved.clone();
-    if let Some(toml::Value::Table(data)) = shown.table.get_mut("data") {
-        data.retain(|name, _| !is_of_data_set(&format!("data.{name}")));
+    let mut remarks = Vec::new();
+    if brings.rows {
+        if let Some(toml::Value::Table(data)) = shown.table.get_mut("data") {
+            data.retain(|name, _| !is_of_data_set(&format!("data.{name}")));
+        }
+        let rows =
+            "The rows are the program's own, and no data set: `kind` and its keys have no effect and are left out.";
+        remarks.push(("data", rows.to_owned()));
     }
-    shown.to_toml_with("data", OWN_ROWS)
+    if brings.model {
+        remarks.push(("model", "The model is the program's own: these keys have no effect.".to_owned()));
+    }
+    if let Some(name) = brings.selection {
+        let name = crate::report::quoted(name);
+        let selection =
+            format!("The program selects the clients, by `{name}`: of these keys only `clients` has an effect.");
+        remarks.push(("schedule", selection));
+    }
+    shown.to_toml_with(&remarks)
 }
 
 /// All sections with their keys.
@@ -204,6 +227,8 @@ pub(super) struct Own {
     pub data: Option<DataProperties>,
     /// Whether a model is in the place of `[model]`.
     pub model: bool,
+    /// Whether a client selection is in the place of the kind of `[schedule]`.
+    pub selection: bool,
 }
 
 /// Loads configs for a program with an algorithm, a model or data of its own.
@@ -236,7 +261,15 @@ impl ConfigLoader {
         Self { own: Own { model: true, ..self.own }, ..self }
     }
 
-    /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`.
+    /// Leaves the kind of `[schedule]` unchecked, for a program that brings a client selection in its place
+    /// ([`Experiment::with_selection`](super::Experiment::with_selection)).
+    #[must_use]
+    pub fn with_selection(self) -> Self {
+        Self { own: Own { selection: true, ..self.own }, ..self }
+    }
+
+    /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`. Its `notes` are
+    /// sentences about keys without effect, which a run with `Artifacts` keeps; a program without them shows them itself.
     ///
     /// # Errors
     /// The file or an override is invalid in a way that shows without the data, or the program's algorithm cannot be
@@ -250,7 +283,7 @@ impl ConfigLoader {
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&config.algorithm, self.own)?;
-        resolved.notes.extend(config.without_effect(&resolved.changed, self.own.data));
+        resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
         resolved.notes.extend(config.without_constant(self.own));
         resolved.notes.extend(config.early_last_step(&resolved.changed));
         Ok((config, resolved))
@@ -260,18 +293,38 @@ impl ConfigLoader {
 /// Checks that a program's own algorithm can be one of the kinds of `[algorithm]`.
 fn can_be_added(kind: Kind) -> Result<(), ConfigError> {
     let refuse = |problem: String| Err(ConfigError::Conflict(format!("ConfigLoader::with_algorithm: {problem}")));
-    if kind.name.is_empty() {
-        return refuse("the name of a kind must not be empty".into());
-    }
+    is_name_of_kind(kind.name)
+        .map_err(|problem| ConfigError::Conflict(format!("ConfigLoader::with_algorithm: {problem}")))?;
     if ALGORITHM_KINDS.iter().any(|known| known.name == kind.name) {
         return refuse(format!("there is an algorithm kind `{}` already; give yours a name of its own", kind.name));
     }
     let names = || kind.keys.iter().map(|key| key.name);
     let repeated =
         names().enumerate().find(|(at, name)| *name == "kind" || names().take(*at).any(|before| before == *name));
+    for key in kind.keys {
+        if let Some(default) = key.default_for("sound")
+            && let Err(valid) = key.accepts.check(&default)
+        {
+            return refuse(format!("the default of `{}` of kind `{}` must be {valid}", key.name, kind.name));
+        }
+    }
     match repeated {
         Some((_, name)) => refuse(format!("kind `{}` has two keys `{name}`; each needs a name of its own", kind.name)),
         None => Ok(()),
+    }
+}
+
+/// Checks that a program's own kind or selection is called as those of fedstein are.
+///
+/// # Errors
+/// A sentence that names the name.
+pub(super) fn is_name_of_kind(name: &str) -> Result<(), String> {
+    let is_part_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    match !name.is_empty() && name.chars().all(is_part_of_name) {
+        true => Ok(()),
+        false => {
+            Err(format!("the name `{}` must be of small letters, digits, `-` and `_`", crate::report::quoted(name)))
+        }
     }
 }
 
@@ -387,6 +440,11 @@ impl Config {
         read(&self.partition)
     }
 
+    /// Whether the rows are at the sites of a federation.
+    pub fn rows_are_at_sites(&self) -> bool {
+        self.data_kind() == DataConfig::AT_SITES
+    }
+
     /// The kind of `[data]`.
     pub fn data_kind(&self) -> &str {
         word(&self.data, "kind")
@@ -394,9 +452,8 @@ impl Config {
 
     /// A note where a logistic regression on a user's own rows has no constant term.
     fn without_constant(&self, own: Own) -> Option<String> {
-        let is_own = own.data.is_some() || matches!(self.data_kind(), "csv" | "sites");
-        let is_without = !own.model && matches!(&self.model, ModelConfig::Blr(blr) if !blr.bias);
-        (is_own && is_without).then(|| {
+        let is_own = own.data.is_some() || self.data().is_ok_and(|data| data.reading().is_some());
+        (is_own && !own.model && !self.model.has_constant()).then(|| {
             "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
              0.5, however rare a class is; `model.bias = true` adds one"
                 .to_owned()

@@ -13,11 +13,11 @@ use crate::schedule::Schedule;
 use super::artifact::Artifacts;
 use super::calibrate::{Asked, Plan};
 use super::config::{Config, Rotate};
-use super::judge::Judge;
 use super::outcome::Outcome;
 use super::participation;
 use super::progress::Observer;
 use super::recorder::{RunRecorder, RunResults};
+use super::round_evaluator::RoundEvaluator;
 
 /// How many features that move together are worth a note.
 const MANY: f64 = 10.0;
@@ -32,7 +32,7 @@ pub(super) fn on_correlation<B: Backend>(
     config: &Config,
     together: impl FnOnce() -> Option<f64>,
 ) -> Result<Option<String>, RunError> {
-    if !server.supposes_principal_axes() || config.rotation()?.rotate != Rotate::None {
+    if !server.assumes_uncorrelated_features() || config.rotation()?.rotate != Rotate::None {
         return Ok(None);
     }
     let found = match together() {
@@ -58,7 +58,7 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     pub roster: &'a [usize],
     /// What the clients are called.
     pub names: ClientNames,
-    pub judge: Judge<'a, B>,
+    pub evaluator: RoundEvaluator<'a, B>,
     /// Whether the clients' own predictors are scored.
     pub personal: bool,
     /// What is learned from calibration rows after the last round.
@@ -81,7 +81,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             fleet,
             roster,
             names,
-            judge,
+            evaluator,
             personal,
             calibration,
             mut policy,
@@ -95,7 +95,8 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let done = past.as_ref().map_or(0, |(round, _)| *round);
         let (advice, can) = (algorithm.one_hot_advice(), algorithm.capabilities());
         let clients = (roster.len(), personal, &names);
-        let mut recorder = RunRecorder::new((config, advice, can), judge, fleet, clients, observer, artifacts.take());
+        let mut recorder =
+            RunRecorder::new((config, advice, can), evaluator, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         let planned = participation::planned(config.rounds, per_round, roster.len());
         // With all rows in one place there is nobody to select.

@@ -1,5 +1,6 @@
 //! Predictions of the global particles on the test rows, in chunks, and their metrics.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -8,7 +9,7 @@ use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
-use crate::error::RunError;
+use crate::error::{RunError, words_of_panic};
 use crate::federation::client_evaluator::{no_rows, no_scores};
 use crate::federation::labelled::Labelled;
 use crate::metrics::{
@@ -266,7 +267,15 @@ pub fn predict_rows<B: Backend>(
     (0..workers).into_par_iter().try_for_each(|_| {
         while let Some((rows, to)) = next() {
             let inputs = table.batch(rows.clone(), session).inputs;
-            let values = model.predict(particles.blocks(), inputs).try_into_vec_as::<f32>()?;
+            // A program's own model may panic on so many rows.
+            let predicted = || model.predict(particles.blocks(), inputs).try_into_vec_as::<f32>();
+            let values = catch_unwind(AssertUnwindSafe(predicted)).map_err(|panic| {
+                let said = words_of_panic(&*panic).unwrap_or("without a message");
+                let (first, last, of) = (rows.start, rows.end - 1, table.rows());
+                RunError::Algorithm(
+                    format!("the model panicked when it predicted rows {first} to {last} of {of}: {said}").into(),
+                )
+            })??;
             to.into_iter()
                 .zip(values.chunks_exact(rows.len() * outputs))
                 .for_each(|(to, from)| to.copy_from_slice(from));

@@ -8,6 +8,7 @@ use super::client_predictor::ClientPredictor;
 use super::config::Config;
 use super::evaluate::{Predicted, predict_rows};
 use super::finished::Finished;
+use super::own_model;
 use crate::backend::{Backend, Session};
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
@@ -228,6 +229,9 @@ impl Finished {
             (Task::Regression, None) => 2,
             _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
         };
+        let session = Session::<B>::open(config.precision)?;
+        own_model::is_that_of(&self.card.own_model_fingerprint, &*model, shape.width(), &session)
+            .map_err(|problem| RunError::Config(format!("Finished::with_model: {problem}")))?;
         let (normalisation, chunk) = (&self.card.normalisation, config.evaluation.chunk);
         let (mut values, particles) = match client {
             Some(client) => match client.outputs(data, normalisation, chunk)? {
@@ -235,7 +239,6 @@ impl Finished {
                 None => return Err(RunError::Config(format!("{input}: no data rows"))),
             },
             None => {
-                let session = Session::<B>::open(config.precision)?;
                 let particles = self.particles::<B>(&*model, &session)?;
                 let table = Table::new(data, normalisation);
                 (predict_rows(&*model, &particles, &table, width, chunk, &session)?, particles.count())

@@ -12,14 +12,13 @@ use toml::{Table, Value};
 use super::provenance::Provenance;
 use super::run_dir;
 use crate::checkpoint::lock::Lock;
+use crate::datasets::DataConfig;
 use crate::machine;
+use crate::report::HEADLINE;
 use crate::report::files::read_text;
 
 /// The number of directories below the first one in which runs are looked for.
 const DEPTH: usize = 6;
-
-/// The metrics of an [`Entry`], in order: those of every round in `summary.json`.
-pub const METRICS: [&str; 4] = ["accuracy", "nll", "ece", "rmse"];
 
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +65,8 @@ pub struct Entry {
     pub done: usize,
     /// The rounds of the whole run.
     pub rounds: usize,
-    /// The values of [`METRICS`] after its last evaluation; `None` where undefined.
-    pub metrics: [Option<f64>; METRICS.len()],
+    /// The values of [`HEADLINE`] after its last evaluation; `None` where undefined.
+    pub metrics: [Option<f64>; HEADLINE.len()],
     /// When it began, in UTC, such as `2026-11-21 14:05`.
     pub started: Option<String>,
     /// Whether its rows or its model are those of the program that began it, which alone can resume it.
@@ -151,7 +150,7 @@ impl Entry {
             data: own_data(path).unwrap_or_else(|| data(&config)),
             done: done.unwrap_or(0),
             rounds: rounds.or(done).unwrap_or(0),
-            metrics: METRICS.map(metric),
+            metrics: HEADLINE.map(metric),
             started: started(path),
             state,
             is_of_program: card(path).is_some_and(|card| is_own(&card, OWN_DATA) || is_own(&card, OWN_MODEL)),
@@ -187,7 +186,7 @@ pub(super) fn flat(table: &Table) -> BTreeMap<String, String> {
 
 /// Whether the rows of a run were at the sites of a federation.
 pub fn is_federation(run: &Path) -> bool {
-    config(run).is_ok_and(|config| text(&config, &["data", "kind"]) == "sites")
+    config(run).is_ok_and(|config| text(&config, &["data", "kind"]) == DataConfig::AT_SITES)
 }
 
 fn config(run: &Path) -> Result<Table, String> {

@@ -10,7 +10,7 @@ use super::config::{Config, EvaluationRows};
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
-use crate::datasets::{DataConfig, Reading};
+use crate::datasets::Reading;
 use crate::error::RunError;
 use crate::metrics::{Metric, View};
 use crate::report::{PartitionTable, PersonalTable, decimals};
@@ -63,11 +63,10 @@ struct Card<'a> {
 
 impl Card<'_> {
     fn text(&self) -> Result<String, RunError> {
-        let data = self.config.data()?;
-        let place = match data {
-            _ if self.run.summary.at_site => Place::Site,
-            DataConfig::Sites(_) => Place::Sites,
-            _ => Place::Here,
+        let place = match (self.run.summary.at_site, self.config.rows_are_at_sites()) {
+            (true, _) => Place::Site,
+            (false, true) => Place::Sites,
+            (false, false) => Place::Here,
         };
         let mut text = format!("---\n{}---\n\n# {}\n\n", self.head(), plain(&self.run.summary.name));
         self.what(&mut text, place);
@@ -75,7 +74,7 @@ impl Card<'_> {
         self.results(&mut text);
         self.calibration(&mut text)?;
         self.limits(&mut text, place);
-        self.usage(&mut text, place, data.reading());
+        self.usage(&mut text, place, self.config.data()?.reading());
         Ok(text)
     }
 
@@ -159,7 +158,7 @@ impl Card<'_> {
             let _ = writeln!(text, "Classes, in the order of the probabilities: {}{more}.\n", names.join(", "));
         }
         if let Some(partition) = &self.run.summary.partition {
-            let at_sites = matches!(self.config.data(), Ok(DataConfig::Sites(_)));
+            let at_sites = self.config.rows_are_at_sites();
             sizes(text, partition, at_sites);
         } else if place == Place::Sites && !self.run.summary.sites.is_empty() {
             text.push_str("| site | test rows |\n|---|---|\n");

@@ -2,7 +2,6 @@
 //! for: a likelihood that is a sum over rows, and depends on a particle and a row alone. Two particles and two training
 //! rows are tried.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Once};
@@ -13,7 +12,7 @@ use crate::algorithm::Capabilities;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::datasets::{Targets, TrainTest};
-use crate::error::RunError;
+use crate::error::{RunError, words_of_panic};
 use crate::models::{Batch, LayerInputs, LayerRows, Model, RowCurvature, Task};
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
@@ -125,6 +124,13 @@ impl<'a, B: Backend> Trial<'a, B> {
         };
         let both = [0, 1];
         let together = predicted(&self.particles, &both)?;
+        if let Some(at) = together.iter().position(|value| value.is_nan()) {
+            return Err(format!(
+                "its first particle {} predicts NaN for training row {} of those that are tried",
+                at / (TRIED * outputs),
+                at / outputs % TRIED
+            ));
+        }
         let scale = largest(&together);
         if !agree(&together, &predicted(&self.particles, &both)?, scale) {
             return Err(
@@ -176,6 +182,11 @@ impl<'a, B: Backend> Trial<'a, B> {
             }
         };
         let (together, first, second) = (gradient(&[0, 1])?, gradient(&[0])?, gradient(&[1])?);
+        if together.iter().any(|value| !value.is_finite()) {
+            return Err(
+                "the gradient of its likelihood of two training rows, at its first particles, is not finite".into()
+            );
+        }
         let sum: Vec<f64> = first.iter().zip(&second).map(|(first, second)| first + second).collect();
         match agree(&together, &sum, largest(&together).max(largest(&first))) {
             true => Ok(()),
@@ -240,6 +251,40 @@ impl<'a, B: Backend> Trial<'a, B> {
     }
 }
 
+/// What two first particles of a model predict for two rows of made-up numbers `[2, p]`, one after another: by it a model is
+/// known again. Empty where the model does not take such rows.
+pub(super) fn fingerprint<B: Backend>(model: &dyn Model, width: usize, session: &Session<B>) -> Vec<f64> {
+    let predicted = quietly(|| {
+        let mut rng = Streams::new(0).rng(Purpose::InitialParticles, 0, 0);
+        let values: Vec<f64> = (0..TRIED).flat_map(|_| model.initial(&mut rng)).collect();
+        let drawn = Array { shape: vec![TRIED, model.layout().dim()], values: Values::F64(values) };
+        let particles = Particles::from_array(&drawn, model.layout(), session).ok()?;
+        let rows = (0..TRIED * width).map(|at| (1.0 + at as f32).sin()).collect();
+        model.predict(particles.blocks(), session.upload(rows, [TRIED, width])).try_into_vec_as::<f64>().ok()
+    });
+    predicted.ok().flatten().filter(|values| values.iter().all(|value| value.is_finite())).unwrap_or_default()
+}
+
+/// Checks that a model is the one of a run, as far as its [`fingerprint`] was kept.
+///
+/// # Errors
+/// It predicts something else.
+pub(super) fn is_that_of<B: Backend>(
+    kept: &[f64],
+    model: &dyn Model,
+    width: usize,
+    session: &Session<B>,
+) -> Result<(), String> {
+    match kept.is_empty() || agree(kept, &fingerprint(model, width, session), largest(kept)) {
+        true => Ok(()),
+        false => {
+            Err("the model predicts something else than the one with which the run began: its activations, the start of its \
+                 particles or its other numbers have changed, although its parameters have the same names and shapes"
+                .into())
+        }
+    }
+}
+
 /// The largest finite absolute value.
 fn largest(values: &[f64]) -> f64 {
     values.iter().map(|value| value.abs()).filter(|value| value.is_finite()).fold(0.0, f64::max)
@@ -271,11 +316,5 @@ fn quietly<T>(compute: impl FnOnce() -> T) -> Result<T, String> {
     QUIET.set(true);
     let result = catch_unwind(AssertUnwindSafe(compute));
     QUIET.set(false);
-    result.map_err(|panic| words(&*panic).to_owned())
-}
-
-/// The text of a panic.
-fn words(panic: &(dyn Any + Send)) -> &str {
-    let owned = panic.downcast_ref::<String>().map(String::as_str);
-    owned.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panics")
+    result.map_err(|panic| words_of_panic(&*panic).unwrap_or("it panics").to_owned())
 }

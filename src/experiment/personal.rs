@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::Capabilities;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
-use crate::datasets::{DataConfig, Dataset, Normalisation, Partition, Targets};
+use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
@@ -24,7 +24,7 @@ use crate::rows::Table;
 
 use super::config::Config;
 use super::evaluate::EvaluatorConfig;
-use super::judge::OwnScores;
+use super::round_evaluator::OwnScores;
 
 /// Columns of `rounds.csv`; undefined ones are `None`.
 pub(super) type Columns = Vec<(&'static str, Option<f64>)>;
@@ -33,7 +33,7 @@ pub(super) type Columns = Vec<(&'static str, Option<f64>)>;
 /// `None` for a method that publishes what it trains.
 pub(super) fn note_on_published(config: &Config, can: Capabilities) -> Option<String> {
     let name = config.algorithm.name();
-    let at_sites = matches!(config.data(), Ok(DataConfig::Sites(_)));
+    let at_sites = config.rows_are_at_sites();
     let remedy = match (config.evaluation.personal, at_sites) {
         (true, false) => {
             "the clients' own predictors are scored in personal_* and clients.csv, and predict with --client"

@@ -11,36 +11,60 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::report::{ClientNames, RoundRecord, decimals};
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
-/// the run fail. Without a body of its own a method does nothing: an observer that passes on what it sees implements all.
+/// the run fail. Without a body of its own a method asks the [inner](Self::inner) observer, and does nothing where there is
+/// none.
 pub trait Observer: Send + Sync {
+    /// The observer to which this one passes on what it does not handle itself. A method with a body of its own passes on what
+    /// it sees by itself.
+    fn inner(&self) -> Option<&dyn Observer> {
+        None
+    }
     /// What the clients of the run are called. Called before the first round.
-    fn clients(&self, _names: &ClientNames) {}
+    fn clients(&self, names: &ClientNames) {
+        self.inner().into_iter().for_each(|inner| inner.clients(names));
+    }
     /// The run of so many rounds begins; the note describes it in one line.
-    fn started(&self, _rounds: usize, _note: &str) {}
+    fn started(&self, rounds: usize, note: &str) {
+        self.inner().into_iter().for_each(|inner| inner.started(rounds, note));
+    }
     /// A round, counted from 1, begins with these clients.
-    fn round(&self, _round: usize, _clients: &[usize]) {}
+    fn round(&self, round: usize, clients: &[usize]) {
+        self.inner().into_iter().for_each(|inner| inner.round(round, clients));
+    }
     /// A client has completed so many of the total of the steps of its round. Called after every step.
-    fn step(&self, _done: usize, _total: usize) {}
+    fn step(&self, done: usize, total: usize) {
+        self.inner().into_iter().for_each(|inner| inner.step(done, total));
+    }
     /// A round has ended, with this record.
-    fn finished_round(&self, _record: &RoundRecord) {}
+    fn finished_round(&self, record: &RoundRecord) {
+        self.inner().into_iter().for_each(|inner| inner.finished_round(record));
+    }
     /// The run has ended after its last round. Not called where it fails or [`Self::wants_to_stop`] ends it.
-    fn finished(&self) {}
-    /// The process ends at once, with this error: an interrupt came while the round before is in a checkpoint.
-    fn abandoned(&self, _error: &str) {
-        self.finished();
+    fn finished(&self) {
+        self.inner().into_iter().for_each(|inner| inner.finished());
+    }
+    /// The process ends at once, with this error: an interrupt came while the round before is in a checkpoint. Without an
+    /// inner observer it is [`Self::finished`].
+    fn abandoned(&self, error: &str) {
+        self.inner().map_or_else(|| self.finished(), |inner| inner.abandoned(error));
     }
     /// A message for the user.
-    fn note(&self, _note: &str) {}
-    /// Why the run ended where it did, and which round its results are of: a message that asks nothing of the user.
-    fn ended(&self, note: &str) {
-        self.note(note);
+    fn note(&self, note: &str) {
+        self.inner().into_iter().for_each(|inner| inner.note(note));
     }
-    /// The run goes on after this round, out of `rounds`.
+    /// Why the run ended where it did, and which round its results are of: a message that asks nothing of the user. Without an
+    /// inner observer it is [`Self::note`].
+    fn ended(&self, note: &str) {
+        self.inner().map_or_else(|| self.note(note), |inner| inner.ended(note));
+    }
+    /// The run goes on after this round, out of `rounds`. Without an inner observer it is a [`Self::note`].
     fn continued(&self, round: usize, rounds: usize) {
-        self.note(&continuing(round, rounds));
+        self.inner().map_or_else(|| self.note(&continuing(round, rounds)), |inner| inner.continued(round, rounds));
     }
     /// A checkpoint of this round is on disk; the run can resume from it.
-    fn saved(&self, _round: usize) {}
+    fn saved(&self, round: usize) {
+        self.inner().into_iter().for_each(|inner| inner.saved(round));
+    }
     /// Whether the run should end after the round that has just been recorded. Queried once a round, after
     /// [`Self::finished_round`]. The run then returns [`RunError::Interrupted`](crate::error::RunError::Interrupted), after a
     /// checkpoint where it has files and `checkpoint.enabled`, and
@@ -48,13 +72,13 @@ pub trait Observer: Send + Sync {
     /// finished; [`serve`](super::serve()) then queries it while it waits for sites that are silent, and waits no longer once
     /// it has become true.
     fn wants_to_stop(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.wants_to_stop())
     }
     /// Whether nobody waits for the run any more. It then ends when a round ends, without a checkpoint, and writes nothing:
     /// its directory may be gone, or another run's. Queried before the directory is created, after every round and before
     /// the final files.
     fn gives_up(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.gives_up())
     }
 }
 
@@ -286,6 +310,93 @@ mod tests {
             seconds: 4.0,
             round_seconds: 2.0,
         }
+    }
+
+    /// Keeps the names of the calls.
+    #[derive(Default)]
+    struct Calls(Mutex<Vec<&'static str>>);
+
+    impl Calls {
+        fn add(&self, name: &'static str) {
+            self.0.lock().unwrap().push(name);
+        }
+    }
+
+    impl Observer for Calls {
+        fn clients(&self, _: &ClientNames) {
+            self.add("clients");
+        }
+        fn started(&self, _: usize, _: &str) {
+            self.add("started");
+        }
+        fn round(&self, _: usize, _: &[usize]) {
+            self.add("round");
+        }
+        fn step(&self, _: usize, _: usize) {
+            self.add("step");
+        }
+        fn finished_round(&self, _: &RoundRecord) {
+            self.add("finished_round");
+        }
+        fn finished(&self) {
+            self.add("finished");
+        }
+        fn abandoned(&self, _: &str) {
+            self.add("abandoned");
+        }
+        fn note(&self, _: &str) {
+            self.add("note");
+        }
+        fn ended(&self, _: &str) {
+            self.add("ended");
+        }
+        fn continued(&self, _: usize, _: usize) {
+            self.add("continued");
+        }
+        fn saved(&self, _: usize) {
+            self.add("saved");
+        }
+        fn wants_to_stop(&self) -> bool {
+            self.add("wants_to_stop");
+            true
+        }
+        fn gives_up(&self) -> bool {
+            self.add("gives_up");
+            true
+        }
+    }
+
+    /// Passes all on.
+    struct Through<'a>(&'a dyn Observer);
+
+    impl Observer for Through<'_> {
+        fn inner(&self) -> Option<&dyn Observer> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn an_observer_passes_on_what_it_does_not_handle() {
+        let calls = Calls::default();
+        let once = Through(&calls);
+        let twice = Through(&once);
+        let observer: &dyn Observer = &twice;
+        observer.clients(&ClientNames::default());
+        observer.started(1, "");
+        observer.round(1, &[0]);
+        observer.step(1, 2);
+        observer.finished_round(&record());
+        observer.finished();
+        observer.abandoned("");
+        observer.note("");
+        observer.ended("");
+        observer.continued(1, 2);
+        observer.saved(1);
+        assert!(observer.wants_to_stop() && observer.gives_up());
+        let all = "clients started round step finished_round finished abandoned note ended continued saved wants_to_stop \
+                   gives_up";
+        assert_eq!(calls.0.into_inner().unwrap().join(" "), all);
+        assert!(!Quiet.wants_to_stop() && !Quiet.gives_up());
     }
 
     #[test]

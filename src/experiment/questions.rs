@@ -87,7 +87,7 @@ impl<'a> Questions<'a> {
         let (asked, numbers): (Vec<Peer>, Vec<u64>) =
             peers.iter().zip(&sent).filter_map(|(peer, sent)| Some((*peer, *sent.as_ref().ok()?))).unzip();
         let (time, observer) = (self.deadline.unwrap_or_default().max(self.times.least), self.observer);
-        // Who wanted the rounds to stop has not yet seen that sites are silent.
+        // A user who stopped the rounds did not know yet that sites are silent: only a later wish to stop ends this wait.
         let stopped = observer.wants_to_stop();
         let ends = || observer.gives_up() || (!stopped && observer.wants_to_stop());
         let answers = self.wait(&asked, &numbers, Some(time), ends).unwrap_or_default();
@@ -105,8 +105,8 @@ impl<'a> Questions<'a> {
         peers.iter().zip(&sent).filter_map(note).collect()
     }
 
-    /// The answers to the messages of these numbers, one to each of these sites, that arrive in this time, `None` for as
-    /// long as it takes, and before it `ends`.
+    /// The answers to the messages of these numbers, one to each of these sites. The wait is over when all have arrived, after
+    /// this `time` (`None`: no limit), or as soon as it `ends`.
     ///
     /// # Errors
     /// The carrier delivers nothing any more.

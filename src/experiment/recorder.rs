@@ -22,11 +22,11 @@ use super::config::Config;
 use super::diagnosis::{self, Advice};
 use super::evaluate::Predicted;
 use super::history::History;
-use super::judge::{Ended, Judge, Judged};
 use super::lr_schedule::LrSchedule;
 use super::participation::Participation;
 use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
 use super::progress::Observer;
+use super::round_evaluator::{Ended, EvaluatedRound, RoundEvaluator};
 use super::stop::Stop;
 
 /// The part of a recorder's state with the best round.
@@ -37,7 +37,7 @@ const LR: &str = "lr_schedule";
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a, B: Backend> {
     pub config: &'a Config,
-    pub judge: Judge<'a, B>,
+    pub evaluator: RoundEvaluator<'a, B>,
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
@@ -104,7 +104,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice, can): (&'a Config, &'static str, Capabilities),
-        judge: Judge<'a, B>,
+        evaluator: RoundEvaluator<'a, B>,
         fleet: &'a dyn Fleet,
         (count, personal, names): (usize, bool, &'a ClientNames),
         observer: &'a dyn Observer,
@@ -119,8 +119,8 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             advice: Advice::default(),
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
-        let stop = Stop::new(config.stop, config.validation_key().is_some(), judge.validates_classes());
-        Self { config, judge, fleet, observer, artifacts, names, one_hot_advice, can, start, stop, lr, notes }
+        let stop = Stop::new(config.stop, config.validation_key().is_some(), evaluator.validates_classes());
+        Self { config, evaluator, fleet, observer, artifacts, names, one_hot_advice, can, start, stop, lr, notes }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -129,7 +129,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// The state does not belong to this run, or its files cannot be truncated.
     pub fn restore(&mut self, state: &State) -> Result<(), RunError> {
         self.notes.restore(state)?;
-        self.stop.restore(&state.part(BEST), self.judge.no_sums())?;
+        self.stop.restore(&state.part(BEST), self.evaluator.no_sums())?;
         self.lr.restore(&state.part(LR))?;
         let (rounds, round) = (&self.notes.rounds, self.notes.rounds.round());
         self.stop.decide(round, self.is_regular(round), rounds.uplink_bytes(), rounds.seconds());
@@ -155,9 +155,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let (clients, own) = (self.notes.participation.clients(), self.notes.personal.is_some());
         let is_last = is_last && !self.closes_apart();
         let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
-        let judged = self.judge.evaluate(ended, clients, own)?;
-        let seen = self.stop.look(round, server, &judged)?;
-        let Judged { predicted, evaluation, own, scored, events, .. } = judged;
+        let evaluated = self.evaluator.evaluate(ended, clients, own)?;
+        let seen = self.stop.look(round, server, &evaluated)?;
+        let EvaluatedRound { predicted, evaluation, own, scored, events, .. } = evaluated;
         let mut columns = evaluation.columns();
         if let (Some(personal), Some(own), Some(scored)) = (&mut self.notes.personal, own, scored) {
             columns.extend(personal.record(round, own, scored));
@@ -174,7 +174,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
 
     /// Whether sites are told apart from the scores of the last round that theirs are the results of the run.
     fn closes_apart(&self) -> bool {
-        self.judge.closes_apart(self.config.stop.patience > 0, self.notes.personal.is_some())
+        self.evaluator.closes_apart(self.config.stop.patience > 0, self.notes.personal.is_some())
     }
 
     /// The blank columns of a round that is not evaluated.
@@ -184,7 +184,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         if is_personal {
             columns.extend(Personal::blank());
         }
-        columns.extend(self.judge.asks(is_personal).then_some((SCORED_CLIENTS, None)));
+        columns.extend(self.evaluator.asks(is_personal).then_some((SCORED_CLIENTS, None)));
         columns.extend(self.stop.blank());
         columns
     }
@@ -242,16 +242,16 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             let of = best.map_or(round, |best| best.round);
             let ended = Ended { round: of, fleet: self.fleet, policy, server, is_last: true };
             let published = best.map(|_| (&particles, &posterior));
-            let judged = self.judge.close(ended, published, self.notes.participation.clients())?;
-            judged
+            let evaluated = self.evaluator.close(ended, published, self.notes.participation.clients())?;
+            evaluated
                 .events
                 .iter()
                 .filter_map(|event| absence(event, self.names))
                 .for_each(|note| self.observer.note(&note));
             if let Some(artifacts) = self.artifacts.as_deref_mut() {
-                artifacts.events(&judged.events)?;
+                artifacts.events(&evaluated.events)?;
             }
-            self.notes.latest = Some((judged.predicted, judged.evaluation));
+            self.notes.latest = Some((evaluated.predicted, evaluated.evaluation));
         } else if has_rounds && self.notes.latest.is_none() {
             // The events of these requests were already recorded in their round, so they are discarded.
             self.evaluate((round, true), server, policy)?;

@@ -13,16 +13,16 @@ use crate::site::Terms;
 
 use super::artifact::Artifacts;
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
+use super::client_config;
 use super::config::{Config, EvaluationRows};
 use super::drive::{Prepared, on_correlation};
 use super::evaluate::Evaluator;
-use super::judge::{Judge, Place};
 use super::outcome::Outcome;
 use super::personal::note_on_published;
 use super::progress::Observer;
 use super::questions::Questions;
+use super::round_evaluator::{RoundEvaluator, RowsAt};
 use super::sites::{PublicRows, Sites};
-use super::terms;
 use super::{prior_correction, rotation};
 
 /// Runs the server of a federation on backend B over the sites of a carrier. Files go to `artifacts`, if given, as soon as
@@ -72,7 +72,7 @@ pub fn serve<B: Backend>(
     check_size(algorithm, &*model)?;
     let session = Session::<B>::open(config.precision)?;
     let roster = sites.agreement.rows.clone();
-    let (card_of_sites, config_of_sites) = (card.clone(), terms::for_sites(config)?);
+    let (card_of_sites, config_of_sites) = (card.clone(), client_config::for_sites(config)?);
     let terms =
         Terms { card: card_of_sites, config: config_of_sites, roster: roster.clone(), class_weights, class_prior };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
@@ -105,18 +105,18 @@ pub fn serve<B: Backend>(
 
     // The rounds.
     let scoring = config.scoring(algorithm);
-    let evaluator = match test {
+    let own_rows = match test {
         Some(test) => Some(Evaluator::new(model.clone(), session.clone(), test.rows, &card.normalisation, scoring)?),
         None => None,
     };
-    let at_sites = |rows| Place::clients(sites.held_out(rows), model.task(), scoring.bins);
-    let test = match &evaluator {
-        Some(evaluator) => Place::Here(evaluator),
+    let at_sites = |rows| RowsAt::clients(sites.held_out(rows), model.task(), scoring.bins);
+    let test = match &own_rows {
+        Some(rows) => RowsAt::Here(rows),
         None => at_sites(config.evaluation.rows)?,
     };
     let is_watching = config.validation_key().is_some() && config.evaluation.rows != EvaluationRows::Validation;
     let validation = is_watching.then(|| at_sites(EvaluationRows::Validation)).transpose()?;
-    let judge = Judge::of_sites(test, validation);
+    let evaluator = RoundEvaluator::of_sites(test, validation);
     let calibration = sites.calibration(config, model.task(), &card)?;
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
@@ -134,7 +134,7 @@ pub fn serve<B: Backend>(
         fleet,
         roster: &roster,
         names,
-        judge,
+        evaluator,
         personal,
         calibration,
         policy,
@@ -153,9 +153,10 @@ pub fn serve<B: Backend>(
 fn check(config: &Config) -> Result<(), RunError> {
     let refuse = |text: String| Err(RunError::Config(text));
     config.check_values()?;
-    if !matches!(config.data()?, DataConfig::Sites(_)) {
+    if !config.rows_are_at_sites() {
         return refuse(format!(
-            "the rows of a federation are at its sites: `data.kind` must be \"sites\", not \"{}\"",
+            "the rows of a federation are at its sites: `data.kind` must be \"{}\", not \"{}\"",
+            DataConfig::AT_SITES,
             config.data_kind()
         ));
     }

@@ -18,8 +18,8 @@ use crate::error::RunError;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::remote::CalibrationTold;
-use crate::report::files::remove_if_there;
-use crate::site::SiteConfig;
+use crate::report::files::{create_private, remove_if_there};
+use crate::site::{MOST_ROWS, SiteConfig};
 
 /// The keys of `[data]` of a run with rotated features.
 const PRINCIPAL: RotationConfig = RotationConfig { rotate: Rotate::Principal, rotate_from: RotateFrom::AllClients };
@@ -98,6 +98,9 @@ const PUBLISHED: &str = "the published particles";
 pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(), RunError> {
     let CalibrationTold { kept, results } = told;
     kept.check().map_err(|problem| RunError::Config(format!("the server's calibration: {problem}")))?;
+    if kept.rows.max(results.rows) > MOST_ROWS {
+        return Err(RunError::Config(format!("the server's calibration has more than {MOST_ROWS} rows")));
+    }
     if !dir.join(run_dir::MODEL).exists() {
         return Ok(());
     }
@@ -151,7 +154,7 @@ impl<B: Backend> SiteResults<'_, B> {
     /// A file cannot be written, or the predictions cannot be scored.
     pub fn write(&self, dir: &Path) -> Result<(), RunError> {
         let Self { site, config, card, roster, model, session, predicted, predictor, .. } = self;
-        std::fs::create_dir_all(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
+        create_private(dir).map_err(|error| RunError::Output(format!("{}: {error}", dir.display())))?;
         let write = |name: &str, bytes: &[u8]| write_bytes(&dir.join(name), bytes);
         // It is written last: a directory without it is not that of a finished run.
         remove_if_there(&dir.join(run_dir::SUMMARY)).map_err(|error| RunError::Output(error.to_string()))?;

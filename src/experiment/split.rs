@@ -12,7 +12,7 @@ use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::random::Streams;
 use crate::report::csv::text_cell;
-use crate::report::files::{FileError, write_atomic};
+use crate::report::files::{FileError, create_private, write_atomic};
 
 use super::assigned::{Assigned, assigned};
 use super::config::{ClassWeights, Config};
@@ -90,7 +90,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let _ = fs::remove_dir_all(&beside);
     let written = clients.clone().try_for_each(|client| {
         let dir = beside.join(client.to_string());
-        fs::create_dir_all(&dir).map_err(|error| cannot(&dir, &error))?;
+        create_private(&dir).map_err(|error| cannot(&dir, &error))?;
         let (validation, calibration) = (partition.validation(client), partition.calibration(client));
         let files = [
             ("path", "train.csv", &data.train, &partition.clients()[client][..]),

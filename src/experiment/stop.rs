@@ -10,8 +10,8 @@ use crate::protocol::{Posterior, ServerHalf};
 
 use super::config::{StopConfig, StopMetric};
 use super::evaluate::Predicted;
-use super::judge::{Judged, Measured};
 use super::personal::Columns;
+use super::round_evaluator::{EvaluatedRound, Measured};
 
 /// The clients' last scores in a state.
 const SCORES: &str = "scores";
@@ -129,21 +129,21 @@ impl Stop {
         &mut self,
         round: usize,
         server: &dyn ServerHalf<B>,
-        judged: &Judged,
+        evaluated: &EvaluatedRound,
     ) -> Result<Seen, RunError> {
         if !self.is_watching && self.apart.is_none() {
             return Ok(Seen::default());
         }
         let clients = self.last.clients();
-        let of_clients = match (&judged.validation, &judged.predicted) {
+        let of_clients = match (&evaluated.validation, &evaluated.predicted) {
             (Some(Measured::Clients(scores)), _) => Some(&**scores),
             (None, Predicted::Pooled { scores, .. }) => Some(scores),
             _ => None,
         };
-        let of = match (of_clients, &judged.validation) {
+        let of = match (of_clients, &evaluated.validation) {
             (Some(scores), _) => &self.last.add(scores),
             (None, Some(Measured::Here(evaluation))) => evaluation,
-            (None, _) => &judged.evaluation,
+            (None, _) => &evaluated.evaluation,
         };
         let has_more_clients = self.last.clients() > clients;
         if has_more_clients {

@@ -11,7 +11,7 @@ use super::event::Event;
 use super::parked::{Parking, Slot};
 use crate::backend::Backend;
 use crate::checkpoint::State;
-use crate::error::RunError;
+use crate::error::{RunError, words_of_panic};
 use crate::protocol::{Ask, ClientHalves, ClientId, Reply, Request, Watch};
 
 /// Delivers requests to clients and returns their replies. It is the server's only connection to its clients, in this
@@ -161,8 +161,7 @@ impl<'a, B: Backend> InProcess<'a, B> {
         let (round, client) = (request.round, request.client);
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer(request, watch)));
         answered.unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+            let said = words_of_panic(&*panic).unwrap_or("without a message");
             // A thread that panics with this lock has written nothing, or all.
             let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
             panics.entry(client).or_insert_with(|| (round, said.to_owned()));

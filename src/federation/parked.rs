@@ -14,6 +14,7 @@ use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State, codec};
 use crate::error::RunError;
 use crate::protocol::{ClientHalf, ClientId};
+use crate::report::files::create_private;
 
 /// The bytes of a client in memory besides its state.
 const OVERHEAD: u64 = 4096;
@@ -59,7 +60,7 @@ impl<'a, B: Backend> Parking<'a, B> {
         if dir.exists() {
             fs::remove_dir_all(&dir).map_err(CheckpointError::io("remove", &dir))?;
         }
-        fs::create_dir_all(&dir).map_err(CheckpointError::io("create", &dir))?;
+        create_private(&dir).map_err(CheckpointError::io("create", &dir))?;
         Ok(Self { build: Box::new(build), dir, budget, used: Mutex::default() })
     }
 

@@ -83,7 +83,7 @@ pub trait ServerHalf<B: Backend>: Send {
 
     /// Whether the method takes the features of a row for uncorrelated, so that it should see them in their principal axes
     /// (`data.rotate`).
-    fn supposes_principal_axes(&self) -> bool {
+    fn assumes_uncorrelated_features(&self) -> bool {
         false
     }
 

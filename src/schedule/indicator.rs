@@ -98,7 +98,7 @@ impl Indicators {
 ///
 /// # Errors
 /// The kernel has no Stein form, or the device does not answer.
-pub(crate) fn answer<B: Backend>(
+pub fn answer<B: Backend>(
     question: &Question,
     theta: &Particles<B>,
     score: &Particles<B>,

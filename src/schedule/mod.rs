@@ -1,6 +1,7 @@
 //! Schedules, which select the clients of a round.
 
 mod hip;
+#[doc(hidden)]
 pub mod indicator;
 mod informed;
 mod kind;
@@ -9,6 +10,7 @@ mod ksd;
 mod own;
 mod random;
 mod round_robin;
+#[doc(hidden)]
 pub mod weigh;
 
 pub use hip::{Hip, HipConfig, NegativePolicy, SoftmaxRule};

@@ -10,8 +10,8 @@ use super::describe::{ColumnsTold, Description, Sums, TargetDescription};
 use crate::datasets::columns::{CellKind, MOST_CATEGORIES, Tally};
 use crate::datasets::moments::ColumnSum;
 
-/// The largest number of rows of one kind.
-const MOST_ROWS: usize = 1 << 31;
+/// The largest number of rows of one kind that a site may have.
+pub const MOST_ROWS: usize = 1 << 31;
 
 /// The largest number of features, and of classes.
 const MOST_NAMES: usize = 1_000_000;
@@ -57,6 +57,12 @@ impl Description {
         let TargetDescription::Classes { names, counts, untrained } = &self.target else { return Ok(()) };
         within("number of classes", names.len(), 1, MOST_NAMES)?;
         short("target.names", names)?;
+        if let Some(at) = names.iter().position(|name| is_formula(name)) {
+            return Err(format!(
+                "`target.names`: name {at}, from 0, is a formula for a spreadsheet, with which the other sites may open their \
+                 tables of predictions; rename the class"
+            ));
+        }
         let known: HashSet<&String> = names.iter().collect();
         if untrained.len() >= names.len() || untrained.iter().any(|name| !known.contains(name)) {
             return Err("`target.untrained` are no classes of the site, or all of them".into());
@@ -165,6 +171,16 @@ fn short(field: &str, names: &[String]) -> Result<(), String> {
     }
 }
 
+/// Whether a text of the table of predictions is a formula for a spreadsheet that calls something. `+++`, `-1` and `+ve` are
+/// none.
+pub(super) fn is_formula(text: &str) -> bool {
+    match text.chars().next() {
+        Some('=' | '\t' | '\r') => true,
+        Some('+' | '-' | '@') => text.contains(['(', '|', '!']),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::describe::describe;
@@ -196,6 +212,18 @@ mod tests {
             let read: Description = serde_json::from_str(&told.to_string()).unwrap();
             assert_eq!(read.check(), Ok(()));
             assert_eq!(serde_json::to_value(read).unwrap(), told);
+        }
+    }
+
+    #[test]
+    fn names_that_a_spreadsheet_would_compute_are_refused() {
+        let named = |name: &str| changed(trees(), "/target/names/0", json!(name));
+        for name in ["=HYPERLINK(\"http://example.org\")", "@SUM(A1)", "+cmd|' /C calc'!A0", "-1+cmd()", "\t=1"] {
+            let reason = named(name).unwrap_err();
+            assert!(reason.contains("`target.names`: name 0") && reason.contains("spreadsheet"), "{name}: {reason}");
+        }
+        for name in ["-", "+++", "-1", "+ve", "a=b", "f(x)", "-2+3"] {
+            assert_eq!(named(name), Ok(()), "{name}");
         }
     }
 

@@ -159,7 +159,7 @@ const LIMITS: &[Key] = &[
         "numbers",
         whole(1, i32::MAX as i64),
         I(1 << 28),
-        "Largest number of coordinates of all particles together (N·d), and of the features of all rows, that is computed with.",
+        "Largest number of coordinates of all particles together (N·d), of the features of all rows, of the matrices of all pairs of particles (N²), and of what a client of `newton-dsvgd` keeps of curvatures and moments, that is computed with.",
     ),
     key(
         "steps",

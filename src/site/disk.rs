@@ -8,7 +8,6 @@
 //! request gets the same reply without a step.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use super::terms::Terms;
 use crate::checkpoint::lock::{Lock, LockError};
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, codec, rounds};
 use crate::protocol::{Message, Request};
-use crate::report::files::{read_text, read_whole, write_atomic};
+use crate::report::files::{create_private, read_text, read_whole, write_atomic};
 
 /// How long a process waits for another one of this site.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -280,13 +279,4 @@ impl Disk {
         self.store = Some(store);
         Ok(())
     }
-}
-
-/// Creates a directory that only its owner can read.
-pub(super) fn create_private(dir: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }

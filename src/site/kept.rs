@@ -12,6 +12,7 @@ use crate::array::{Array, Values};
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::columns::Columns;
 use crate::datasets::{DataError, Dataset, Targets};
+use crate::report::files::create_private;
 
 /// The directory of the table, under the site's state.
 const ROWS: &str = "rows";
@@ -127,7 +128,7 @@ fn keep(dir: &Path, key: &str, rows: &SiteRows) -> Result<(), CheckpointError> {
     let about = serde_json::to_string(&about).map_err(|error| CheckpointError::Content(error.to_string()))?;
     let sets = SETS.iter().zip([&rows.train, &rows.validation, &rows.calibration, &rows.test]);
     let state = sets.fold(State::default().with_words("about", about), |state, (set, rows)| with(state, set, rows));
-    super::disk::create_private(dir).map_err(CheckpointError::io("create", dir))?;
+    create_private(dir).map_err(CheckpointError::io("create", dir))?;
     let position = Position { round: ROUND, identity: Identity::default(), logs: BTreeMap::new() };
     let parts = [(TABLE.to_owned(), state)];
     Store::new(dir.to_path_buf()).write(position, parts.into_iter().map(Ok::<_, CheckpointError>))

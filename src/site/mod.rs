@@ -34,6 +34,7 @@ mod pooled;
 mod pooled_tables;
 
 pub use agree::{Agreement, Means, agree};
+pub use check::MOST_ROWS;
 pub use config::{MOST_INDEX, SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, print, problems};
 pub use disagreement::Disagreement;

@@ -34,9 +34,7 @@ pub enum SvgdError {
         particle: usize,
     },
     /// The norm of a score is NaN or larger than [`MAX_SCORE_NORM`]: the iteration diverges.
-    #[error(
-        "step {step}: the score of particle {particle} has norm {norm:.1e}, beyond {MAX_SCORE_NORM:e}; a smaller optimizer.lr usually helps"
-    )]
+    #[error("step {step}: the score of particle {particle} {}", diverged(*step, *norm))]
     Diverged {
         /// The step of the loop, from 1.
         step: usize,
@@ -53,6 +51,22 @@ pub enum SvgdError {
         /// The device's message.
         reason: String,
     },
+}
+
+/// What a score of such a norm says after this number of steps.
+fn diverged(step: usize, norm: f64) -> String {
+    match (norm.is_nan(), step) {
+        // This loop has taken no step yet.
+        (true, 1) => {
+            "is NaN before the first step: the model gives it for these rows and particles; in a later round a smaller \
+             optimizer.lr usually helps"
+                .into()
+        }
+        (true, _) => "is NaN; a smaller optimizer.lr usually helps".into(),
+        (false, _) => {
+            format!("has norm {norm:.1e}, beyond {MAX_SCORE_NORM:e}; a smaller optimizer.lr usually helps")
+        }
+    }
 }
 
 /// The largest norm of a score with which a loop continues. Its square is still finite in f32.

@@ -44,6 +44,35 @@ fn runs_at(place: &Place, site: &str) -> Vec<String> {
     names
 }
 
+/// Whether only its owner can read a directory, where the system has such permissions.
+fn is_private(directory: &std::path::Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(directory).unwrap().permissions().mode() & 0o777 == 0o700
+    }
+    #[cfg(not(unix))]
+    directory.is_dir()
+}
+
+#[test]
+fn checkpoints_and_split_rows_can_be_read_by_their_owner_alone_and_a_choice_of_his_stays() {
+    let place = Place::new();
+    place.write("run.toml", "rounds = 2\ndata = { kind = \"twonorm\", rows = 200 }\nmodel = { kind = \"blr\" }\npartition = { clients = 2 }\ncheckpoint = { every_seconds = 0 }\nalgorithm = { local_steps = 2 }\n");
+    place.works("train run.toml --quiet --out runs/a");
+    assert!(is_private(&place.path("runs/a/checkpoint")) && !is_private(&place.path("runs/a")));
+    place.works("site split run.toml --out sites");
+    assert!(is_private(&place.path("sites/0")) && is_private(&place.path("sites/1")));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let checkpoint = place.path("runs/a/checkpoint");
+        std::fs::set_permissions(&checkpoint, std::fs::Permissions::from_mode(0o750)).unwrap();
+        place.works("train --resume runs/a --set rounds=3 --quiet");
+        assert_eq!(std::fs::metadata(&checkpoint).unwrap().permissions().mode() & 0o777, 0o750);
+    }
+}
+
 fn line(rest: &str) -> String {
     format!("train run.toml --quiet --sites 0/site.toml,1/site.toml,2/site.toml {rest}")
 }
@@ -66,12 +95,8 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
     for site in 0..K {
         let runs = runs_at(&place, &site.to_string());
         assert_eq!(runs.len(), 1, "{runs:?}");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let mode =
-                std::fs::metadata(place.path(&format!("{site}/state/{}", runs[0]))).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o700);
+        for directory in ["", "/results"] {
+            assert!(is_private(&place.path(&format!("{site}/state/{}{directory}", runs[0]))), "{directory}");
         }
     }
     // The same run again has the same particles: another run number, the same bits.

@@ -466,11 +466,15 @@ fn an_algorithm_from_outside_has_a_name_and_keys_of_its_own() {
     const KEEP: Key = key("keep", Accepts::Float(Interval::DECAY), Literal::Float(0.5), "Share that is kept.");
     const DSVGD: Kind = Kind { name: "dsvgd", about: "", keys: &[] };
     const NAMELESS: Kind = Kind { name: "", about: "", keys: &[] };
+    const WRONG: Kind =
+        Kind { name: "outside", about: "", keys: &[Key { default: Some(Literal::Float(-1.0)), ..KEEP }] };
     const TWICE: Kind = Kind { name: "outside", about: "", keys: &[KEEP, KEEP] };
     const TAG: Kind = Kind { name: "outside", about: "", keys: &[Key { name: "kind", ..KEEP }] };
     for (kind, words) in [
         (DSVGD, "there is an algorithm kind `dsvgd` already"),
-        (NAMELESS, "must not be empty"),
+        (NAMELESS, "the name `` must be of small letters"),
+        (Kind { name: "Out side", ..TWICE }, "the name `Out side` must be of small letters"),
+        (WRONG, "the default of `keep` of kind `outside` must be a number"),
         (TWICE, "kind `outside` has two keys `keep`"),
         (TAG, "kind `outside` has two keys `kind`"),
     ] {

@@ -188,6 +188,33 @@ fn a_key_that_a_note_calls_without_effect_has_none_and_another_has_one() {
 }
 
 #[test]
+fn a_client_takes_as_many_steps_as_its_epochs_have_minibatches() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rows(dir.path(), "classification", false);
+    let kinds: Vec<&str> = algorithms().into_iter().filter(|kind| has_key(kind, "local_epochs")).collect();
+    assert!(kinds.len() >= 16, "{kinds:?}");
+    let mut sizes = std::collections::BTreeSet::new();
+    for (kind, client) in kinds.iter().flat_map(|kind| [(*kind, 0), (*kind, 2)]) {
+        let more = format!("[schedule]\nkind = \"round-robin\"\nfirst = {client}");
+        let partition = "kind = \"dirichlet\"\nalpha = 1.0\nclients = 3";
+        let with = |set: String| {
+            let text = text(dir.path(), kind, "classification", &Edge { partition, more: &more, ..USUAL });
+            let set = vec!["rounds=1".to_owned(), set];
+            let overrides = Overrides { set, ..Overrides::default() };
+            let (config, _) = Config::load(Source { name: "e.toml", text: &text }, &overrides).unwrap();
+            let rows = partition_of(&config).clients()[client].len();
+            (rows, bits(&outcome(&Experiment::new(config, "data"))))
+        };
+        let (rows, epochs) = with("algorithm.local_epochs=2".to_owned());
+        // Minibatches of four rows, or of all where these are fewer.
+        let (_, steps) = with(format!("algorithm.local_steps={}", (2 * rows).div_ceil(rows.min(4))));
+        assert!(epochs == steps, "{kind}, client {client} with {rows} rows");
+        sizes.insert(rows);
+    }
+    assert!(sizes.len() == 2, "{sizes:?}");
+}
+
+#[test]
 fn one_particle_two_and_three_run() {
     for particles in ["1", "2", "3"] {
         runs(Edge { algorithm: &[("particles", particles)], ..USUAL });

@@ -130,6 +130,11 @@ struct Odd {
 #[derive(Clone, Copy, Debug)]
 enum How {
     Well,
+    /// With another activation, and parameters of the same names and shapes.
+    WithRelu,
+    /// NaN, and a panic for more rows than are tried and trained on.
+    NotANumber,
+    PanicsOnManyRows,
     Randomly,
     FromOtherRows,
     Detached,
@@ -143,6 +148,12 @@ impl Forward for Odd {
         let logits = self.out.forward(activation::tanh(self.hidden.forward(inputs.clone())));
         match self.how {
             How::Well => logits,
+            How::WithRelu => self.out.forward(activation::relu(self.hidden.forward(inputs))),
+            How::NotANumber => logits * f64::NAN,
+            How::PanicsOnManyRows => {
+                assert!(inputs.dims()[0] <= 10, "ten rows at most");
+                logits
+            }
             How::Randomly => logits.add_scalar(0.1) * (CALLS.fetch_add(1, Relaxed) as f64),
             How::FromOtherRows => logits.clone() - logits.mean_dim(0),
             How::Detached => logits.detach(),
@@ -165,12 +176,24 @@ fn a_forward_pass_that_is_no_function_of_a_row_and_the_parameters_is_refused() {
     for (how, words) in [
         (How::Randomly, "two predictions of the same rows differ"),
         (How::FromOtherRows, "it reads the other rows"),
+        (How::NotANumber, "its first particle 0 predicts NaN for training row 0"),
         (How::Detached, "has no gradient in the parameters"),
         (How::WithoutParameters, "has no gradient in the parameters"),
     ] {
         let message = refused(replicated(move |device| odd(how, device)));
         assert!(message.contains(words), "{how:?}: {message}");
     }
+}
+
+#[test]
+fn a_panic_in_the_evaluation_is_an_error_of_the_run() {
+    let model = replicated(|device| odd(How::PanicsOnManyRows, device));
+    let error = run::<Flex>(&Experiment::new(config(DSVGD), "data").with_model(model), &Quiet, None).unwrap_err();
+    assert!(
+        error.to_string().contains("the model panicked when it predicted rows 0 to ")
+            && error.to_string().contains("ten rows at most"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -326,7 +349,9 @@ fn a_model_section_that_does_not_fit_the_data_matters_only_where_it_is_used() {
     let text = format!("{}\nmodel = {{ kind = \"blr\" }}", text(DSVGD));
     let source = || Source { name: "own", text: &text };
     assert!(Config::load(source(), &Overrides::default()).is_err());
-    let (config, _) = ConfigLoader::default().with_model().load(source(), &Overrides::default()).unwrap();
+    let (config, resolved) = ConfigLoader::default().with_model().load(source(), &Overrides::default()).unwrap();
+    let note = "`model.kind` has no effect: the model is the program's own";
+    assert!(resolved.notes.iter().any(|found| found == note), "{:?}", resolved.notes);
     let model = replicated(|device| odd(How::Well, device));
     assert!(run::<Flex>(&Experiment::new(config, "data").with_model(model), &Quiet, None).is_ok());
 }
@@ -356,6 +381,11 @@ fn a_run_resumes_with_the_model_that_it_began_with() {
     assert!(error.exit_code() == 2 && error.to_string().contains("has a model of its own"), "{error}");
     let error = resume(Some(Arc::new(Network::new(Wrong::default())))).unwrap_err();
     assert!(error.exit_code() == 2 && error.to_string().contains("was `hidden.weight [64, 6]`"), "{error}");
+    let error = resume(Some(replicated(|device| odd(How::WithRelu, device)))).unwrap_err();
+    assert!(
+        error.exit_code() == 2 && error.to_string().contains("with_model: the model predicts something else"),
+        "{error}"
+    );
     assert_eq!(resume(Some(model)).unwrap(), 3);
 }
 
@@ -371,6 +401,12 @@ fn a_finished_run_predicts_with_the_model_that_is_handed_over_and_with_no_other(
     let config = open().config().unwrap();
     let error = open().forecast::<Flex>(&config, rows.clone(), "rows").unwrap_err();
     assert!(error.exit_code() == 2 && error.to_string().contains("with `Finished::with_model`"), "{error}");
+
+    let other = open().with_model(replicated(|device| odd(How::WithRelu, device)));
+    let error = other.forecast::<Flex>(&config, rows.clone(), "rows").unwrap_err();
+    assert!(error.to_string().contains("Finished::with_model: the model predicts something else"), "{error}");
+    let written = std::fs::read_to_string(path.join("config.toml")).unwrap();
+    assert!(written.contains("[model]\n# The model is the program's own: these keys have no effect."), "{written}");
 
     let run = open().with_model(network.clone());
     let forecast = run.forecast::<Flex>(&config, rows.clone(), "rows").unwrap();

@@ -3,7 +3,9 @@
 use fedstein::backend::Flex;
 use fedstein::checkpoint::{CheckpointError, State};
 use fedstein::error::RunError;
-use fedstein::experiment::{Artifacts, Config, Experiment, Observer, Outcome, Overrides, Quiet, Source, run};
+use fedstein::experiment::{
+    Artifacts, Config, ConfigLoader, Experiment, Observer, Outcome, Overrides, Quiet, Source, run,
+};
 use fedstein::protocol::{ClientId, Question};
 use fedstein::rows::Rows;
 use fedstein::schedule::{Indicators, OwnSelection, Schedule, Selection};
@@ -114,6 +116,23 @@ fn what_cannot_be_selected_ends_the_run_with_the_name_of_the_selection() {
         let experiment = experiment(algorithm, "").with_selection(rule(asks, none));
         let error = run::<Flex>(&experiment, &Quiet, None).unwrap_err();
         assert!(error.exit_code() == 2 && error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_selection_takes_the_place_of_a_kind_that_the_algorithm_does_not_know_and_has_a_name_of_its_own() {
+    let text = text("fedavg", "kind = \"ksd\"");
+    let source = || Source { name: "own", text: &text };
+    assert!(Config::load(source(), &Overrides::default()).is_err());
+    let (config, _) = ConfigLoader::default().with_selection().load(source(), &Overrides::default()).unwrap();
+    let with = |name: &str| {
+        let own = named(name, false, |round, _| vec![round % 4]);
+        run::<Flex>(&Experiment::new(config.clone(), "data").with_selection(own), &Quiet, None)
+    };
+    assert!(with("mine-2").is_ok());
+    for name in ["", "ksd", "Mine", "a b", "a\nb"] {
+        let error = with(name).unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("Experiment::with_selection: the"), "{error}");
     }
 }
 

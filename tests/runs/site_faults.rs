@@ -28,10 +28,14 @@ fn after(kind: &str, more: &str) -> After {
 }
 
 fn of_task(kind: &str, more: &str, task: Task) -> After {
+    of_config(&configs(kind, more, task)[1], task)
+}
+
+fn of_config(text: &str, task: Task) -> After {
     let dir = TempDir::new().unwrap();
     let seen = Seen::default();
     let sites = sites(dir.path(), task);
-    federation(&configs(kind, more, task)[1], &sites, &seen).unwrap();
+    federation(text, &sites, &seen).unwrap();
     // The address of client 0 is the last one.
     let all = std::mem::take(&mut *seen.lock().unwrap());
     let sent =
@@ -125,6 +129,12 @@ fn a_site_that_lost_its_state_says_so_unless_it_had_none() {
     let arrays = Arrays::of(&message, head.wire);
     let stateless = seal(after.run(), 1, Content::Request(RequestHead { stateful: false, ..head }), &arrays).unwrap();
     assert!(matches!(open(after.answer(&stateless)).unwrap().content, Content::Reply(_)));
+    // What the server publishes, it scores without its state.
+    fs::remove_dir_all(run.join("visits")).unwrap();
+    let is_score = |content: &Content| matches!(content, Content::Request(head) if matches!(head.ask, Ask::Score(_)));
+    let scores = after.sent.iter().rfind(|(parcel, _)| is_score(&open(parcel.clone()).unwrap().content));
+    let (parcel_of_scores, answer) = scores.unwrap();
+    assert_eq!(after.answer(parcel_of_scores), *answer);
     // Without the terms it does not know the run, and with other rows it is not the same site.
     fs::write(&after.site.data.path, fs::read_to_string(&after.site.data.path).unwrap() + "1,1,1,1,no\n").unwrap();
     assert!(after.refusal(&parcel).contains("the rows of this site have changed since the run began"));
@@ -151,6 +161,7 @@ fn a_server_cannot_set_what_only_the_site_may_nor_exceed_its_limits() {
             "parameters",
         ),
         (&|terms| terms.roster[0] += 1, "the server expects"),
+        (&|terms| terms.class_weights = Some(vec![0.0, 1.0]), "of class 0 is that of 0 of all"),
         (&|terms| terms.roster.clear(), "the server expects no rows of client 0"),
         (&|terms| terms.card.classes = Some(vec!["maybe".into(), "never".into()]), "not one of the 2 agreed"),
         (&|terms| terms.card.features = 5, "feature_names"),
@@ -213,6 +224,35 @@ fn a_site_holds_no_more_numbers_than_its_limit() {
     let numbers = 4 * (rows.train.rows() + rows.test.rows() + rows.validation.rows() + rows.calibration.rows());
     after.site.limits.numbers = numbers - 1;
     assert!(after.refusal(&begin).contains("more than limits.numbers of this site"));
+}
+
+#[test]
+fn a_site_keeps_no_more_numbers_of_curvatures_and_pairs_of_particles_than_its_limit() {
+    // So many particles that the numbers of the rows are fewer.
+    let config = |kind: &str, keys: &str| {
+        let text = configs(kind, "", Task::Classification)[1].clone();
+        assert!(text.contains("particles = 4\n"));
+        text.replace("particles = 4\n", &format!("particles = 40\n{keys}\n"))
+    };
+    let mut after = of_config(&config("newton-dsvgd", "curvature = \"kfac\""), Task::Classification);
+    let begin = after.begin(|_| {});
+    let open_begin = open(begin.clone()).unwrap();
+    let particles = open_begin.message(Default::default()).unwrap().arrays["particles"].shape.clone();
+    let [count, dim] = particles[..] else { unreachable!() };
+    // 4-3-2: G, a matrix over the outputs and the second moments of the inputs of each layer, a diagonal of the first one.
+    let kept = count * (dim + 9 + 5 + 4 + 16);
+    after.site.limits.numbers = kept - 1;
+    let reason = after.refusal(&begin);
+    assert!(reason.contains(&format!("keeps {kept} numbers")), "{reason}");
+    after.site.limits.numbers = kept;
+    assert!(matches!(open(after.answer(&begin)).unwrap().content, Content::Ready { .. }));
+
+    let mut after = of_config(&config("dsvgd", ""), Task::Classification);
+    let begin = after.begin(|_| {});
+    // More than the coordinates of the particles, 40 · 23.
+    after.site.limits.numbers = 40 * 40 - 1;
+    let reason = after.refusal(&begin);
+    assert!(reason.contains("the matrices of 40 particles have 40 times 40 numbers"), "{reason}");
 }
 
 /// What a site does to its answers.

@@ -106,9 +106,9 @@ fn all_appear_again(path: &Path, delimiter: u8) -> Result<bool, DataError> {
     Ok(once.is_empty())
 }
 
-/// Whether the first line has names although it has numbers too: its cells are all different, none of its texts is there
-/// again in its column, and it has the only text of a column of numbers, or its numbers count columns from 0, as those that
-/// pandas writes.
+/// Whether the first line has names although it has numbers too. Its cells must all be different, and none of its texts may
+/// occur again in its column. Also, it must have the only text of a column of numbers, or its numbers must count the columns
+/// from 0, as those that pandas writes.
 fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bool, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     lines.header(Header::No, &[], &Notation::default())?;

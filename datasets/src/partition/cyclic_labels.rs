@@ -1,6 +1,6 @@
 //! `cyclic-labels`: the classes with training rows are assigned cyclically, in their order, c to each client: client k
 //! of K holds the classes at ck, ck + 1, ..., ck + c - 1, modulo their number C; a class's rows, shuffled, are shared
-//! equally by the clients that hold it. (The client-selection paper's MNIST; ALGORITHMS.md section 1.6, `digits(c)`.)
+//! equally by the clients that hold it. (The client-selection paper's MNIST.)
 //!
 //! If c divides C, there are only C / c different sets of classes: for digits 0 to 8 with c = 3 these are {0,1,2},
 //! {3,4,5}, {6,7,8}.

@@ -1,4 +1,4 @@
-//! `fedwba-reference`: the split of FedWBA's public code (`datasets/data.py`; ALGORITHMS.md section 1.6, `fedwba_ref`).
+//! `fedwba-reference`: the split of FedWBA's public code (`datasets/data.py`).
 //! The classes are assigned as in `cyclic-labels`: client k holds those at ck, ck + 1, ..., ck + c - 1, modulo their
 //! number. The training rows are shuffled once, and a client holds the first 10,000 of its classes in that order.
 //!

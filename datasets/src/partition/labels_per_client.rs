@@ -1,5 +1,5 @@
 //! `labels-per-client`: every client gets c distinct classes, drawn from shuffled lists of all classes; a class's rows,
-//! shuffled, are shared by its holders. (FedWBA's partition; ALGORITHMS.md section 1.6, `labels(c)`.) The shares are
+//! shuffled, are shared by its holders. (FedWBA's partition.) The shares are
 //! equal or, as in pFedVEM, random.
 
 use super::classes::Classes;

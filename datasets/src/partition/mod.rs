@@ -35,8 +35,7 @@ use test_rows::TestRows;
 pub use labels_per_client::Cut;
 pub use rows::Partition;
 
-/// The configuration of a partition (ALGORITHMS.md section 1.6). No key has a default here: the caller sets all of
-/// them.
+/// The configuration of a partition. No key has a default here: the caller sets all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PartitionConfig {
     /// The scheme by which training rows are assigned to clients.
@@ -91,7 +90,7 @@ impl SchemeProperties {
     const BY_CLASS: Self = Self { by_class: true, ..Self::PLAIN };
 }
 
-/// A scheme by which rows are assigned to clients (ALGORITHMS.md section 1.6).
+/// A scheme by which rows are assigned to clients.
 pub(crate) trait Scheme {
     /// The value of `kind` and the config keys, in the order of a resolved config.
     const KIND: Kind;
@@ -115,7 +114,7 @@ macro_rules! schemes {
     ($($word:literal => $module:ident::$variant:ident),+ $(,)?) => {
         $(pub use $module::$variant;)+
 
-        /// The scheme by which rows are assigned to clients (ALGORITHMS.md section 1.6).
+        /// The scheme by which rows are assigned to clients.
         #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
         #[serde(tag = "kind")]
         pub enum PartitionScheme {

@@ -1,6 +1,6 @@
 //! `superclass-labels`: every client gets c distinct superclasses, drawn from shuffled lists of all superclasses, and
 //! of each one class, drawn from shuffled lists of its classes; a class's rows, shuffled, are shared equally by its
-//! holders. (The FedWBA paper's CIFAR-100, c = 10; ALGORITHMS.md section 1.6, `superclass(10)`.)
+//! holders. (The FedWBA paper's CIFAR-100, c = 10.)
 
 use super::classes::Classes;
 use super::holders::{self, Shares};

@@ -209,6 +209,23 @@ impl DataConfig {
             _ => None,
         }
     }
+
+    /// The kind whose rows are at the sites of a federation.
+    pub const AT_SITES: &'static str = sites::Sites::KIND.name;
+
+    /// Whether the rows are at the sites of a federation.
+    pub fn rows_are_at_sites(&self) -> bool {
+        matches!(self, Self::Sites(_))
+    }
+
+    /// The column of a table that is predicted, as its key names it; empty where the data are no table or name none.
+    pub fn target_column(&self) -> &str {
+        match self {
+            Self::Csv(csv) => &csv.target,
+            Self::Sites(sites) => &sites.target,
+            _ => "",
+        }
+    }
 }
 
 // This is not in the file of the type, because it depends on the class names of CIFAR-100.

@@ -122,7 +122,7 @@ mod tests {
             let far: f64 = x.iter().map(|&x| f64::from(x).powi(2) / 4.0).sum();
             usize::from(near < far + 20.0 * 4f64.ln())
         });
-        // 0.0125 (ALGORITHMS.md section 3.6); four standard errors are 0.0014
+        // 0.0125; four standard errors are 0.0014
         assert!((error - 0.0125).abs() < 0.0014, "{error}");
     }
 
@@ -141,7 +141,7 @@ mod tests {
             };
             (0..3).max_by(|&a, &b| density(a).total_cmp(&density(b))).unwrap()
         });
-        // 0.132 (ALGORITHMS.md section 3.6); four standard errors are 0.0096
+        // 0.132; four standard errors are 0.0096
         assert!((error - 0.132).abs() < 0.0096, "{error}");
     }
 

@@ -23,6 +23,11 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
         return np.asarray(values.data)
     if isinstance(values, np.ndarray):
         return values
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise DataError(
+            f"{what}: a sparse {type(values).__name__} is not taken; pass its .toarray(), or make a dense array "
+            "(scikit-learn: sparse_output=False)"
+        )
     # A tensor that records gradients, or is on a GPU, does not become an array by itself.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
@@ -142,8 +147,8 @@ def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
     )
 
 
-def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDArray[np.int64]:
-    """The position of every value in `classes`."""
+def as_indices(values: Any, classes: Sequence[Any], what: str = "labels", by_text: bool = False) -> NDArray[np.int64]:
+    """The position of every value in `classes`; with `by_text`, of its text where it is not among them."""
     array = as_vector(values, what)
     refuse_missing(array, what)
     try:
@@ -157,15 +162,21 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels") -> NDA
     else:
         found, inverse = np.unique(array, return_inverse=True)
         distinct = found.tolist()
+
+    def at(value: Any) -> int | None:
+        found = place.get(value)
+        return place.get(str(value)) if found is None and by_text else found
+
     try:
-        unknown = [value for value in distinct if value not in place]
+        places = [at(value) for value in distinct]
     except TypeError as error:
         raise DataError(f"{what}: a value cannot be a name: {error}") from error
+    unknown = [value for value, index in zip(distinct, places, strict=True) if index is None]
     if unknown:
         known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
         raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
-    at = np.array([place[value] for value in distinct], dtype=np.int64)
-    return at if inverse is None else at[inverse]
+    indices = np.array(places, dtype=np.int64)
+    return indices if inverse is None else indices[inverse]
 
 
 def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:

@@ -43,13 +43,13 @@ def features_of_cells(
     columns, found = finished.cell_columns(), columns_of(table)
     if columns is None or found is None:
         return None
-    names, count = columns
+    names, categories = columns
     if names is not None and not set(names).issubset(found) and set(finished.feature_names() or ()).issubset(found):
         return None
-    if names is None and len(found) != count:
-        raise DataError(f"the rows have {len(found)} columns; the run was trained on {count}, without names")
+    if names is None and len(found) != len(categories):
+        raise DataError(f"the rows have {len(found)} columns; the run was trained on {len(categories)}, without names")
     own = in_order_of(names, table, "rows")
-    cells = [_texts(own[name], name, data) for name in own.columns]
+    cells = [_texts(own[name], name, data, texts) for name, texts in zip(own.columns, categories, strict=True)]
     with tempfile.TemporaryDirectory(prefix="fedstein-") as directory:
         file = Path(directory, "rows.csv")
         mark = "\t" if data["delimiter"] in ("tab", "\\t") else data["delimiter"]
@@ -67,29 +67,45 @@ def features_of_cells(
     return encoded, [note.replace(str(file), "the rows") for note in notes]
 
 
-def _texts(column: Any, name: Any, data: Mapping[str, Any]) -> list[str]:
-    """The cells of a column as the run's file would have them."""
+def _texts(column: Any, name: Any, data: Mapping[str, Any], categories: list[str]) -> list[str]:
+    """The cells of a column as the run's file would have them; `categories` are the texts of a column of texts."""
     values = as_vector(column, f"column {name!r}")
     if values.dtype.kind == "M":
         values = values.astype("datetime64[us]").astype(object)
-    return [_text(value, data["decimal"], data["date_format"]) for value in values.tolist()]
+    # The shortest number that is the same in the column's own precision: 0.1, and not 0.10000000149011612.
+    is_short = values.dtype.kind == "f" and values.dtype.itemsize < 8
+    cells = list(values) if is_short else values.tolist()
+    words = {value: _word(value, categories) for value in (False, True)}
+    return [_text(cell, data["decimal"], data["date_format"], words) for cell in cells]
 
 
-def _text(value: Any, decimal: str, date_format: str) -> str:
+def _word(value: bool, categories: list[str]) -> str:
+    """What the file of a run has for true or false: its own spelling, where the texts of the column have one."""
+    word = str(value).lower()
+    found = [text for text in categories if text.lower() == word]
+    return found[0] if len(found) == 1 else word
+
+
+def _text(value: Any, decimal: str, date_format: str, words: Mapping[bool, str]) -> str:
     if is_missing(value):
         return ""
     if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
+        return words[bool(value)]
     if isinstance(value, numbers.Integral):
         return str(int(value))
     if isinstance(value, numbers.Real):
         number = float(value)
         # A column of whole numbers with a missing cell is one of floating point numbers in pandas.
         is_whole = number.is_integer() and abs(number) < 1e15
-        return str(int(number)) if is_whole else repr(number).replace(".", decimal)
+        return str(int(number)) if is_whole else _shortest(value).replace(".", decimal)
     if isinstance(value, datetime.date):
         parts = {"YYYY": f"{value.year:04}", "MM": f"{value.month:02}", "DD": f"{value.day:02}"}
         day = re.sub("YYYY|MM|DD", lambda part: parts[part[0]], date_format)
         time = value.time() if isinstance(value, datetime.datetime) else datetime.time()
         return f"{day}T{time.isoformat()}" if time != datetime.time() else day
     return str(value)
+
+
+def _shortest(value: numbers.Real) -> str:
+    """The shortest decimal number that is this value in its own precision."""
+    return str(value) if isinstance(value, (np.float16, np.float32)) else repr(float(value))

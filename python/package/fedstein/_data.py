@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -125,7 +126,7 @@ class Data:
         The share of rows that is held out at random for testing, between 0 and 1; or the test rows. With `clients` the
         test rows have clients too.
     task : {"classification", "regression"}, optional
-        Without it, floating point `y` is a regression, anything else a classification.
+        Without it, floating point `y` is a regression, also in an array of objects, anything else a classification.
     classes : sequence, optional
         The classes in the order of the predicted columns. Without it, they are the distinct labels, sorted.
     feature_names : sequence of str, optional
@@ -142,12 +143,18 @@ class Data:
     classes : list or None
         The classes in the order of the predicted columns; None for a regression.
     clients : list or None
-        The clients in the order of their numbers in a run; None without clients.
+        The clients, sorted; None without clients. A run has their texts as names and numbers those that have training
+        rows, in this order: `Run.clients`.
 
     Raises
     ------
     DataError
         Shapes do not fit together, a number is not finite, or a label is no class. The message names the row.
+
+    Warns
+    -----
+    RunWarning
+        The test rows have classes that no training row has, or many whole numbers are taken for classes.
     """
 
     def __init__(
@@ -183,7 +190,7 @@ class Data:
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
         is_supposed = task is None
         if task is None:
-            task = "regression" if targets.dtype.kind == "f" else "classification"
+            task = "regression" if _are_real(y, targets) else "classification"
         elif task not in ("classification", "regression"):
             raise DataError(f'task is "{task}"; it must be "classification" or "regression"')
 
@@ -202,9 +209,18 @@ class Data:
                     RunWarning,
                     stacklevel=2,
                 )
+            if classes is None and test_targets is not None:
+                trained = set(_distinct(targets, None, "labels"))
+                if untrained := [label for label in self.classes if label not in trained]:
+                    warnings.warn(_of_test_rows_only(untrained), RunWarning, stacklevel=2)
         elif classes is not None:
             raise DataError("a regression has no classes")
+        else:
+            refuse_missing(targets, "y")
+            if test_targets is not None:
+                refuse_missing(test_targets, "test y")
         self.clients: list[Any] | None = None
+        client_names: list[str] | None = None
         test_clients = None
         of_clients = of_test_clients = None
         if clients is not None:
@@ -217,6 +233,9 @@ class Data:
             if test_clients is not None:
                 refuse_missing(test_clients, "test clients")
             self.clients = _distinct(own, test_clients, "clients")
+            called = [str(client) for client in self.clients]
+            # Where two have one name, there are numbers only.
+            client_names = called if len(set(called)) == len(called) else None
             of_clients = as_indices(own, self.clients, "clients")
             if test_clients is not None:
                 of_test_clients = as_indices(test_clients, self.clients, "test clients")
@@ -241,7 +260,8 @@ class Data:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
             else:
                 labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
-            return RawRows(name, features, shape, names, labels, values, of_clients, of_groups)
+            named_clients = None if of_clients is None else (of_clients, client_names)
+            return RawRows(name, features, shape, names, labels, values, named_clients, of_groups)
 
         train = rows(X, targets, of_clients, of_groups, "features")
         if held_out is None or test_targets is None:
@@ -283,3 +303,25 @@ def _distinct(one: NDArray[Any], other: NDArray[Any] | None, what: str) -> list[
     except TypeError as error:
         raise DataError(f"{what} cannot be sorted: {error}") from error
     return found
+
+
+def _are_real(values: Any, array: NDArray[Any]) -> bool:
+    """Whether targets are real numbers and no classes; `array` has the values."""
+    if array.dtype.kind == "f":
+        # Whole numbers of pandas and polars become floating point numbers where one is missing.
+        dtype = getattr(values, "dtype", None)
+        is_integer = getattr(dtype, "is_integer", None)
+        return getattr(dtype, "kind", None) not in ("i", "u", "b") and not (callable(is_integer) and is_integer())
+    if array.dtype.kind != "O":
+        return False
+    present = [value for value in array.tolist() if not is_missing(value)]
+    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)) for value in present):
+        return False
+    return any(not isinstance(value, numbers.Integral) and not float(value).is_integer() for value in present)
+
+
+def _of_test_rows_only(classes: list[Any]) -> str:
+    """A note about classes that no training row has."""
+    listed = ", ".join(repr(label) for label in classes[:5]) + (", ..." if len(classes) > 5 else "")
+    which = "the class" if len(classes) == 1 else f"the {len(classes)} classes"
+    return f"no training row has {which} {listed} of the test rows; nothing can be learned about them"

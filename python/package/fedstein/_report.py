@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ._arrays import (
     as_bins,
     as_floats,
@@ -21,6 +24,7 @@ from ._arrays import (
     as_text,
     as_vector,
 )
+from ._data import columns_of, in_order_of
 from ._fedstein import ConfigError, DataError, Scored
 
 __all__ = ["Report", "report", "report_regression"]
@@ -157,9 +161,15 @@ class Report:
     def compared(self) -> dict[str, dict[str, float]]:
         """The headline numbers of each run that this report compares, by its name; its own among them."""
         run = self.to_dict().get("run") or {}
-        found = {str(self.to_dict()["title"]): self.table()}
+        own = self.table()
+        found = {str(self.to_dict()["title"]): own}
         for other in run.get("compare", []):
-            found[other["name"]] = {key: value for key, value in other["evaluation"].items() if value is not None}
+            numbers = {key: value for key, value in other["evaluation"].items() if value is not None}
+            # The sizes have the keys of `table`. Runs of one task have the same classes.
+            sizes = {"n": numbers["rows"]}
+            if "classes" in own:
+                sizes.update(classes=own["classes"], bins=len(other["bins"]))
+            found[other["name"]] = {**sizes, **numbers}
         return found
 
     @property
@@ -261,11 +271,14 @@ def report(
     ----------
     probabilities : array_like, [n, C] or [n]
         A distribution over C classes for each row, which sums to 1 within 0.001; or the probability of class 1 of two.
-        Arrays of numpy, PyTorch, JAX, pandas and polars are taken; those of float64, row by row, are not copied.
+        Arrays of numpy, PyTorch, JAX, pandas and polars are taken; those of float64, row by row, are not copied. The
+        columns of a table that are called as the `classes` are found by their names.
     labels : array_like, [n]
-        The true classes: whole numbers from 0, or members of `classes`.
+        The true classes: whole numbers from 0, or members of `classes`, or values whose texts these are.
     classes : sequence, optional
-        The names of the C classes in the order of the columns. Labels are then these names.
+        The names of the C classes in the order of the columns. Labels are then these names. Without it, they are the
+        names of a table's columns, if it has any: labels are these names, or, where none of them is, whole numbers from
+        0.
     groups : array_like, [n], optional
         The group of each row, such as its hospital. `Report.groups` has the numbers of each, and the page a table of
         the groups, sorted; of more than 50, those with the most rows.
@@ -289,21 +302,46 @@ def report(
     >>> fedstein.report([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1]).accuracy
     0.6666666666666666
     """
+    columns = _names_of_columns(probabilities)
+    if classes is not None:
+        classes = as_names(classes, "classes")
+        texts = [str(name) for name in classes]
+        if columns is not None and len(set(texts)) == len(texts) and sorted(columns) == sorted(texts):
+            probabilities = in_order_of(texts, probabilities, "probabilities")
     array = as_probabilities(probabilities)
     names = None
-    if classes is None:
-        indices = as_labels(labels)
-    else:
-        classes = as_names(classes, "classes")
+    if classes is not None:
         width = 2 if array.ndim == 1 else array.shape[-1]
         if len(classes) != width:
             raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
-        indices = as_indices(labels, classes)
-        names = [str(name) for name in classes]
+        indices = as_indices(labels, classes, by_text=True)
+        names = texts
+    elif columns is not None:
+        indices, names = _among(columns, labels), columns
+    else:
+        indices = as_labels(labels)
     if array.ndim and len(array) != len(indices):
         raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
     of = None if groups is None else as_groups(groups, len(indices))
     return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of))
+
+
+def _names_of_columns(probabilities: Any) -> list[str] | None:
+    """The names of a table's columns; None where it has one column, or its library has numbered them."""
+    columns = columns_of(probabilities)
+    if columns is None or len(columns) < 2:
+        return None
+    own, count = list(probabilities.columns), len(columns)
+    return None if own in (list(range(count)), [f"column_{at}" for at in range(count)]) else columns
+
+
+def _among(columns: list[str], labels: Any) -> NDArray[np.int64]:
+    """The column of every label: that of its name, or of its number where the columns are called by words."""
+    array = as_vector(labels, "labels")
+    if array.dtype.kind in "iufb" and not any(name.strip("+-").isdecimal() for name in columns):
+        if {str(label) for label in np.unique(array).tolist()}.isdisjoint(columns):
+            return as_labels(labels)
+    return as_indices(labels, columns, by_text=True)
 
 
 def report_regression(

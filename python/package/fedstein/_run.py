@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib
 import json
 import logging
@@ -44,6 +45,41 @@ class Rounds(dict[str, NDArray[Any]]):
         return importlib.import_module("pandas").DataFrame(dict(self))
 
 
+class _Content:
+    """The content of a file at the time when this was made."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._state, self._digest = file, _state(file), _digest(file)
+
+    def is_there(self) -> bool:
+        """Whether the file still has it."""
+        state = _state(self._file)
+        if state is not None and state == self._state:
+            return True
+        # A copy of the directory in its place, for example from a backup, is the same run.
+        if self._digest is None or _digest(self._file) != self._digest:
+            return False
+        self._state = state
+        return True
+
+
+def _state(file: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _digest(file: Path) -> bytes | None:
+    """The digest of a file's content; None where it cannot be read."""
+    try:
+        return hashlib.sha256(file.read_bytes()).digest()
+    except OSError:
+        return None
+
+
 class _RunSource:
     """The report of a finished run, which keeps the files of temporary runs as long as it is there."""
 
@@ -71,6 +107,9 @@ class _RunSource:
         return self._files
 
     def save(self, directory: Path) -> Path:
+        for run in (self._run, *self._others):
+            if isinstance(run, Run):
+                run._same()
         page = self._run._finished.report(directory, *self._options)
         if page is None:
             raise DataError("there is nothing to report on: the run has neither predictions nor scores of its sites")
@@ -80,6 +119,8 @@ class _RunSource:
 class Run:
     """A finished run. Make one with `fedstein.train`, `fedstein.open` or `fedstein.resume`.
 
+    Its files are read when they are asked for. Where its directory has another run by then, this raises `ConfigError`.
+
     Attributes
     ----------
     path : Path
@@ -87,8 +128,27 @@ class Run:
     """
 
     def __init__(self, path: StrPath) -> None:
-        self.path = Path(path)
-        self._finished = Finished(self.path)
+        self._open(Path(path))
+
+    def _open(self, path: Path) -> None:
+        self.path = path
+        self._content = _Content(path / "summary.json")
+        self._finished = Finished(path)
+
+    def _same(self) -> Finished:
+        """The run, whose files are about to be read: its directory must still have it.
+
+        Raises
+        ------
+        ConfigError
+            The directory has another run now, or none.
+        """
+        if not self._content.is_there():
+            raise ConfigError(
+                f"the directory {self.path} no longer has the run that was opened: it has another run now, or none; "
+                f"fedstein.open({str(self.path)!r}) opens what it has"
+            )
+        return self._finished
 
     @property
     def name(self) -> str:
@@ -105,6 +165,14 @@ class Run:
         """The names of the classes, as texts, in the order of the columns of predictions; None for a regression."""
         return self._finished.classes()
 
+    @property
+    def clients(self) -> list[str] | None:
+        """The names of the clients, as texts, in the order of their numbers; None where they have numbers only.
+
+        They are those of the data's clients that have training rows, or of the sites of a federation.
+        """
+        return self._finished.clients()
+
     @cached_property
     def evaluation(self) -> dict[str, float]:
         """The metrics on the test rows after the last round, those that have a value."""
@@ -114,6 +182,7 @@ class Run:
     @cached_property
     def rounds(self) -> Rounds:
         """The columns of `rounds.csv` by name, each [rounds]; `clients` has a tuple of client numbers in each round."""
+        self._same()
         with (self.path / "rounds.csv").open(newline="", encoding="utf-8") as file:
             header, *lines = csv.reader(file)
         rounds = Rounds()
@@ -130,7 +199,7 @@ class Run:
 
     @cached_property
     def _predicted(self) -> dict[str, NDArray[Any]]:
-        return self._finished.predictions()
+        return self._same().predictions()
 
     @property
     def predictions(self) -> NDArray[np.float64]:
@@ -149,7 +218,7 @@ class Run:
     @cached_property
     def particles(self) -> dict[str, NDArray[Any]]:
         """The particles after the last round, by the names of the model's blocks, float32 or float64 [N, ...]."""
-        return self._finished.particles()
+        return self._same().particles()
 
     @cached_property
     def _row_shape(self) -> list[int]:
@@ -175,15 +244,16 @@ class Run:
     def _forecast(
         self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
     ) -> dict[str, NDArray[np.float64]]:
-        cells = features_of_cells(self._finished, self.config["data"], X)
+        finished = self._same()
+        cells = features_of_cells(finished, self.config["data"], X)
         if cells is not None:
             for note in cells[1]:
                 _warn(note)
-            return self._finished.predict(cells[0], with_members, raw, level)
+            return finished.predict(cells[0], with_members, raw, level)
         features: FloatArray
-        features, shape = features_of(in_order_of(self._finished.feature_names(), X, "rows"), "features")
+        features, shape = features_of(in_order_of(finished.feature_names(), X, "rows"), "features")
         self._check_shape(shape)
-        return self._finished.predict(features, with_members, raw, level)
+        return finished.predict(features, with_members, raw, level)
 
     @overload
     def predict(self, X: Any, *, raw: bool = False, return_members: Literal[False] = False) -> NDArray[np.float64]: ...
@@ -316,17 +386,18 @@ class Run:
 
     def __getstate__(self) -> dict[str, bytes]:
         """The run's files, without checkpoints and reports: a copy of a run is a run of its own."""
+        self._same()
         return {file.name: file.read_bytes() for file in self.path.iterdir() if file.is_file()}
 
     def __setstate__(self, files: dict[str, bytes]) -> None:
         directory = tempfile.mkdtemp(prefix="fedstein-")
         weakref.finalize(self, _remove, directory, os.getpid())
-        self.path = Path(directory, "run")
-        self.path.mkdir()
+        path = Path(directory, "run")
+        path.mkdir()
         for name, content in files.items():
             # A name is that of a file in the directory, whoever made the copy.
-            (self.path / Path(name).name).write_bytes(content)
-        self._finished = Finished(self.path)
+            (path / Path(name).name).write_bytes(content)
+        self._open(path)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
@@ -354,8 +425,9 @@ def train(
     Parameters
     ----------
     config : path, TOML text or dict, optional
-        The experiment: a file, its text (anything with a "=" that is not a file), or its keys, nested or dotted.
-        Without it, the built-in experiment on digits; with `data`, the defaults of every key.
+        The experiment: a file, its text (anything with a "=" that is not a file), or its keys, nested or dotted. What
+        it does not say has the default of its key. Without it, `keys` change the built-in experiment on digits, which
+        has clients with three labels each; with `data`, or another `data.kind`, the defaults of every key.
     data : Data or dict, optional
         Rows in the place of `[data]`, of which only `rotate`, `rotate_from` and `class_weights` then have an effect; or
         the keys of `[data]`.
@@ -363,7 +435,8 @@ def train(
         The directory of the run's files. Without it, they are in a temporary directory, which is removed with the
         returned object.
     progress : bool or callable
-        Whether progress is shown; or a function of a dict of each round's numbers.
+        Whether progress is shown; or a function of a dict of each round's numbers. What it raises ends the run at its
+        round's end: with `out` its checkpoint is there, without `out` nothing is kept.
     force : bool
         Whether an earlier run in `out` is replaced.
     data_dir : path, optional
@@ -466,7 +539,7 @@ def compare(
     Returns
     -------
     Report
-        `Report.compared` has the numbers of each run.
+        `Report.compared` has the numbers of each run, with their sizes: `n`, `classes`, `bins`.
 
     Raises
     ------

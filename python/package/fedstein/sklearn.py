@@ -63,14 +63,26 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             self.__dict__ = before
             raise
 
-    def _trained(self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, task: Any) -> Run:
+    def _trained(
+        self, X: NDArray[Any], y: NDArray[Any], clients: ArrayLike | None, classes: list[Any] | None = None
+    ) -> Run:
+        """A run on these rows: a classification with `classes`, and a regression without."""
         config, named = self._config()
         if isinstance(self.hidden, str) or not isinstance(self.hidden, (Sequence, np.ndarray)):
             raise ConfigError(f"hidden: {self.hidden!r} must be a sequence of whole numbers, such as (50,)")
         seed = int(check_random_state(self.random_state).randint(2**31))
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
-        data = Data(X, y, clients=clients, test=test, task=task)
+        features = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        data = Data(
+            X,
+            y,
+            clients=clients,
+            test=test,
+            task="regression" if classes is None else "classification",
+            classes=classes,
+            feature_names=features if features and _are_distinct(features) else None,
+        )
         defaults: dict[str, Any] = {"checkpoint.enabled": False}
         if clients is None and "partition.kind" not in named:
             defaults["partition.clients"] = 1
@@ -94,7 +106,13 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         if self.particles is not None:
             keys["algorithm.particles"] = self.particles
         keys.update({key: value for key, value in defaults.items() if key not in named})
-        return train(config, data=data, progress=False, **keys)
+        try:
+            return train(config, data=data, progress=False, **keys)
+        except ConfigError as error:
+            if not str(error).startswith("`algorithm.particles` is not used"):
+                raise
+            kind = named["algorithm.kind"]
+            raise ConfigError(f"particles={self.particles!r}: `{kind}` has no particles; set particles=None") from error
 
     def _config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The further keys as they were given, and with dotted names.
@@ -119,6 +137,20 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         checked: NDArray[Any] = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return checked
 
+    def predict_sets(self, X: ArrayLike, level: float | None = None) -> NDArray[np.bool_] | NDArray[np.float64]:
+        """Sets that hold the truth of so many rows: which classes of `classes_`, bool [n, C], or intervals, [n, 2].
+
+        `config` must hold out rows for them, as in ``config={"partition.calibration": 0.2}``; `level` is that of
+        `Run.predict_sets`.
+        """
+        checked = self._checked(X)
+        return self.run_.predict_sets(checked, level=level)
+
+    def predict_uncertainty(self, X: ArrayLike) -> dict[str, NDArray[np.float64]]:
+        """The `total`, `aleatoric` and `epistemic` uncertainty of each row, [n], as `Run.predict_uncertainty`."""
+        checked = self._checked(X)
+        return self.run_.predict_uncertainty(checked)
+
 
 class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     """A Bayesian network for classification.
@@ -134,7 +166,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         there are 10 rounds (or two visits to each client, 200 at most); so it is, too, with `evaluation.personal`, and
         with `fedper` and `pfedgp`, whose published parameters say nothing of the method.
     particles : int or None
-        Number of particles; None for methods with one parameter vector, such as `fedavg`.
+        Number of particles; None for methods with one parameter vector, such as `fedavg`, which need it.
     config : dict, optional
         Further keys of a config, nested or dotted. The keys `seed`, `rounds`, `model.hidden` and `algorithm.particles`
         are the parameters here, and refused. Where it does not say otherwise, a run with `rounds` is evaluated after
@@ -169,14 +201,22 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
             classes = np.unique(labels)
             if len(classes) < 2:
                 raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {classes[0]!r}")
-            run = self._trained(features, np.searchsorted(classes, labels), clients, "classification")
+            names: list[Any] = [str(name) for name in classes]
+            labels = np.searchsorted(classes, labels)
+            if _are_distinct(names):
+                labels = np.array(names)[labels]
+            else:
+                names = list(range(len(classes)))
+            run = self._trained(features, labels, clients, names)
             self.classes_, self.run_ = classes, run
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes, [n, C]."""
+        """Probabilities of the classes, [n, C], each row divided by its sum, which is 1 but for rounding."""
         checked = self._checked(X)
-        return self.run_.predict(checked)
+        found = self.run_.predict(checked)
+        normalised: NDArray[np.float64] = found / found.sum(axis=1, keepdims=True)
+        return normalised
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable classes, [n]."""
@@ -203,7 +243,7 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         """
         with self._all_or_nothing():
             features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-            self.run_ = self._trained(features, np.asarray(values, dtype=np.float64), clients, "regression")
+            self.run_ = self._trained(features, np.asarray(values, dtype=np.float64), clients)
         return self
 
     def predict(
@@ -213,3 +253,7 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         checked = self._checked(X)
         mean = self.run_.predict(checked)
         return (mean, np.sqrt(self.run_.predict_uncertainty(checked)["total"])) if return_std else mean
+
+
+def _are_distinct(names: list[str]) -> bool:
+    return len(set(names)) == len(names)

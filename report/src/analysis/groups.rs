@@ -38,7 +38,7 @@ impl GroupAnalysis {
         let coverage = |level, share: Option<f64>| Some(CoverageRow { level, coverage: share?, mean_width: None });
         let verdict = match is_regression {
             true => CalibrationVerdict::of_intervals(
-                &Vec::from_iter(coverage(0.9, of.coverage_90)),
+                &Vec::from_iter(coverage(0.5, of.coverage_50).into_iter().chain(coverage(0.9, of.coverage_90))),
                 of.rows,
                 None,
                 Skill::default(),

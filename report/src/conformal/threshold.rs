@@ -1,5 +1,7 @@
 //! The threshold of a level: an order statistic of the calibration scores.
 
+use libm::lgamma;
+
 use crate::metrics::{Interval, MetricError};
 
 /// The levels whose thresholds are kept with a model, besides the configured one.
@@ -64,27 +66,44 @@ pub fn expected_coverage(rows: usize, level: f64) -> Option<Interval> {
     Some(Interval { lo: beta_quantile(rows, rank, 0.025), hi: beta_quantile(rows, rank, 0.975) })
 }
 
-/// Quantile of Beta(k, n + 1 − k): its distribution function at x is the probability that of n rows at least k succeed with
-/// probability x each.
+/// Quantile of Beta(k, n + 1 − k), by bisection.
 fn beta_quantile(rows: usize, rank: usize, share: f64) -> f64 {
-    // ln(n choose j) for j from k to n.
-    let mut choose: f64 = (0..rows - rank).map(|i| ((rows - i) as f64 / (i + 1) as f64).ln()).sum();
-    let mut logs = Vec::with_capacity(rows - rank + 1);
-    for successes in rank..=rows {
-        logs.push(choose);
-        choose += ((rows - successes) as f64 / (successes + 1) as f64).ln();
-    }
-    let at_least = |x: f64| -> f64 {
-        let term = |(above, log): (usize, &f64)| {
-            let successes = rank + above;
-            (log + successes as f64 * x.ln() + (rows - successes) as f64 * (-x).ln_1p()).exp()
-        };
-        logs.iter().enumerate().map(term).sum()
-    };
+    let (a, b) = (rank as f64, (rows + 1 - rank) as f64);
     let (mut lo, mut hi) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = 0.5 * (lo + hi);
-        if at_least(middle) < share { lo = middle } else { hi = middle }
+        if incomplete_beta(a, b, middle) < share { lo = middle } else { hi = middle }
     }
     0.5 * (lo + hi)
 }
+
+/// The distribution function of Beta(a, b) at x in (0, 1), by its continued fraction (DLMF 8.17.22), which converges in some
+/// √max(a, b) terms for x below the mean.
+fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+    if x > (a + 1.0) / (a + b + 2.0) {
+        return 1.0 - incomplete_beta(b, a, 1.0 - x);
+    }
+    let ln_factor = lgamma(a + b) - lgamma(a) - lgamma(b) + a * x.ln() + b * (-x).ln_1p() - a.ln();
+    // Lentz's method. A partial denominator that vanishes is replaced by a tiny one.
+    let not_zero = |value: f64| if value.abs() < f64::MIN_POSITIVE { f64::MIN_POSITIVE } else { value };
+    let (mut c, mut d) = (1.0, 1.0 / not_zero(1.0 - (a + b) * x / (a + 1.0)));
+    let mut fraction = d;
+    for m in (1..MOST_TERMS).map(f64::from) {
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let mut last = 1.0;
+        for term in [even, odd] {
+            d = 1.0 / not_zero(1.0 + term * d);
+            c = not_zero(1.0 + term / c);
+            last = c * d;
+            fraction *= last;
+        }
+        if (last - 1.0).abs() < 1e-15 {
+            break;
+        }
+    }
+    ln_factor.exp() * fraction
+}
+
+/// The largest number of terms of a continued fraction. Of 2³¹ rows it takes some 10⁵.
+const MOST_TERMS: u32 = 1_000_000;

@@ -57,17 +57,23 @@ fn the_worst_calibrated_client_is_first_and_few_rows_tell_nothing() {
 
 #[test]
 fn clients_of_a_regression_have_their_coverage() {
-    // Normals of variance 1 around 0, with the targets 0 and 3: the central 90 % interval, ± 1.645, holds the zeros.
-    let client = |name: &str, index: usize, misses: usize| {
-        let targets: Vec<f64> = (0..200).map(|row| if row < misses { 3.0 } else { 0.0 }).collect();
+    // Normals of variance 1 around 0, with the targets 0, 1 and 3: the central 90 % interval, ± 1.645, holds the first two, and
+    // the central 50 % interval, ± 0.674, the zeros.
+    let client = |name: &str, index: usize, [middle, misses]: [usize; 2]| {
+        let target = |row: usize| if row < misses { 3.0 } else { f64::from(row >= misses + middle) };
+        let targets: Vec<f64> = (0..200).map(target).collect();
         let of = RegressionPredictions::new(1, vec![0.0; 200], vec![1.0; 200], targets).unwrap();
         let mut scores = ClientScores::of_targets();
         scores.add_real(&of).unwrap();
         SiteScores::of_sums(name.into(), index, &scores, None)
     };
-    let (rendered, order) = page(vec![client("level", 0, 20), client("narrow", 1, 90)], &["level", "narrow"]);
-    assert_eq!(order, ["narrow", "level"]);
-    let line = rendered.html.split("<tr>").find(|line| line.starts_with("<td>narrow")).unwrap();
+    let clients = vec![client("level", 0, [100, 20]), client("narrow", 1, [100, 90]), client("pointed", 2, [170, 20])];
+    let (rendered, order) = page(clients, &["level", "narrow", "pointed"]);
+    assert_eq!(order[0], "narrow");
+    let line = |name: &str| rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<td>{name}"))).unwrap();
+    assert!(line("level").contains("The intervals hold what they promise"), "{}", line("level"));
+    assert!(line("pointed").contains("intervals are too wide"), "{}", line("pointed"));
+    let line = line("narrow");
     // SciPy: binomtest(110, 200).proportion_ci(0.95, "wilson") is 0.4808 to 0.6173.
     assert!(line.contains("55.0\u{a0}%<br><small>48.1\u{a0}% to 61.7\u{a0}%</small>"), "{line}");
     assert!(line.contains("the intervals are too narrow") && rendered.clients.is_none());

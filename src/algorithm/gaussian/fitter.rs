@@ -66,8 +66,8 @@ impl<B: Backend> Fitter<B> {
     /// The score is not finite at a node, or the device does not answer.
     pub fn fit(&mut self, q: &Natural, cavity: &Natural, round: usize, watch: Watch) -> Result<Gaussian, RunError> {
         let Self { problem, likelihood, client } = self;
-        let Problem { steps, shared, share, rule, layout, .. } = &**problem;
-        let d = layout.dim();
+        let Problem { local, shared, share, rule, layout, .. } = &**problem;
+        let (d, steps) = (layout.dim(), local.steps(likelihood.rows()));
         likelihood.start_visit(round);
         let mut rng = problem.streams.rng(Purpose::Gaussian, round, *client);
         // ∇f at the nodes' places in q, f = −L_k/α + (1/K) log p'
@@ -86,9 +86,9 @@ impl<B: Backend> Fitter<B> {
             }
             let gradients = Array2::from_shape_vec(nodes.points.raw_dim(), score.to_f64());
             let gradients = gradients.map_err(|error| ArrayError::Content(error.to_string()))?;
-            watch(step + 1, *steps);
+            watch(step + 1, steps);
             Ok(Expected::new(q, &nodes, gradients.view()))
         };
-        fit(problem.proper(q), cavity, *steps, problem.config.damping, &problem.bound, expected)
+        fit(problem.proper(q), cavity, steps, problem.config.damping, &problem.bound, expected)
     }
 }

@@ -121,7 +121,7 @@ impl Plan {
         })?;
         let layer = |layer: &LayerCurvature| {
             let [outputs, inputs] = layer.sizes();
-            let (shared, diagonal) = (layer.is_shared(), layer.moment_diagonal().is_some());
+            let (shared, diagonal) = (layer.is_shared(), layer.has_diagonal_moment());
             let mixed = form == Form::Kfac && outputs > 1 && layer.output_moments().is_some();
             Layer { weight: layer.weight, bias: layer.bias, outputs, inputs, shared, diagonal, mixed }
         };

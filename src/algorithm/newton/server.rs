@@ -52,6 +52,8 @@ pub(super) struct Server<B: Backend> {
     /// The factor of its step size in the round.
     step_factor: f64,
     session: Session<B>,
+    /// The mean number of rows of a client, whose steps the server takes.
+    mean_rows: usize,
     theta: Particles<B>,
     /// U: the sum of the displacements of Θ, each multiplied by the second moments of its time.
     transport: Particles<B>,
@@ -63,7 +65,7 @@ pub(super) struct Server<B: Backend> {
 
 impl<B: Backend> Server<B> {
     pub fn new(config: NewtonConfig, plan: Plan, setup: Setup<B>) -> Self {
-        let Setup { model, svgd, session, initial, .. } = setup;
+        let Setup { model, roster, svgd, session, initial, .. } = setup;
         let transport = initial.map(|block| block.zeros_like());
         let scale = config.scale(&plan);
         Self {
@@ -74,6 +76,7 @@ impl<B: Backend> Server<B> {
             svgd,
             step_factor: 1.0,
             session,
+            mean_rows: roster.iter().sum::<usize>().div_ceil(roster.len().max(1)),
             theta: initial,
             transport,
             sums: None,
@@ -156,7 +159,7 @@ impl<B: Backend> Server<B> {
         let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
         let joint =
             |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
-        let steps = self.config.local.local_steps;
+        let steps = self.config.local.steps(self.mean_rows);
         let to = self.svgd.scaled(self.step_factor).run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
         self.follow(to);
         Ok(())
@@ -223,7 +226,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         &self.theta
     }
 
-    fn supposes_principal_axes(&self) -> bool {
+    fn assumes_uncorrelated_features(&self) -> bool {
         self.plan.is_diagonal_in_features()
     }
 

@@ -3,10 +3,9 @@
 use toml::Value;
 
 use super::choice::{Choice, key_of, shown};
-use super::config::{LISTED, listed};
-use super::document::one_line;
 use super::names::is_person;
 use super::suspects::Suspects;
+use super::text::{LISTED, listed, one_line};
 use super::uses::{Use, are_all_different, because};
 use crate::datasets::columns::{Decimal, Missing, MissingValues};
 use crate::datasets::{Survey, SurveyColumn};

@@ -1,7 +1,7 @@
 //! What the columns of a table probably mean: which one to predict, and which one says whose rows these are.
 
-use super::document::one_line;
 use super::names;
+use super::text::one_line;
 use super::uses::{Use, are_all_different, is_measured};
 use crate::datasets::columns::MOST_NUMBERED_CLASSES;
 use crate::datasets::format::csv::Names;

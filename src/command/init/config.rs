@@ -6,14 +6,12 @@ use toml::Value;
 
 use super::cells;
 use super::choice::{Choice, key_of, shown};
-use super::document::{Line, document, one_line, text};
+use super::document::{Line, document, text};
 use super::length;
+use super::text::{LISTED, listed, one_line};
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn, Task};
 use crate::experiment::config::schema;
-
-/// The number of distinct values that a comment lists.
-pub const LISTED: usize = 6;
 
 /// Why a regression has its features in their principal axes (docs/results.md, "Principal axes for tables").
 const ABOUT_AXES: &str = "`newton-dsvgd` takes features for uncorrelated. In regressions these axes often lower the NLL; in \
@@ -184,18 +182,6 @@ fn about_target(choice: &Choice<'_>) -> String {
             None => format!("{target} holds numbers."),
         },
     }
-}
-
-/// The first values of a column with their numbers of rows.
-pub fn listed<'a>(values: impl ExactSizeIterator<Item = (&'a String, &'a usize)>) -> String {
-    let count = values.len();
-    let first: Vec<String> = values
-        .take(LISTED)
-        .map(|(value, rows)| format!("{} ({rows} row{})", one_line(value), if *rows == 1 { "" } else { "s" }))
-        .collect();
-    let more = if count > LISTED { ", …" } else { "" };
-    let plural = if count == 1 { "value" } else { "values" };
-    format!("{count} {plural}: {}{more}", first.join(", "))
 }
 
 fn others(what: &str, columns: &[&SurveyColumn]) -> String {

@@ -6,6 +6,7 @@ use fedstein_schema::Schema;
 use toml::Value;
 
 use super::choice::Choice;
+use super::text::one_line;
 use super::uses::{Use, has_thousands};
 use crate::cli::CliError;
 use crate::datasets::{Survey, SurveyColumn};
@@ -121,13 +122,6 @@ fn described_as(column: &SurveyColumn) -> String {
         count => format!(", {count} missing"),
     };
     format!("{kind}, {distinct} distinct{missing}")
-}
-
-/// A text on one line, with control characters escaped, cut after 40 characters.
-pub fn one_line(text: &str) -> String {
-    let shown: String = text.chars().take(40).collect();
-    let more = if text.chars().nth(40).is_some() { "…" } else { "" };
-    format!("{}{more}", shown.escape_debug())
 }
 
 /// Adds lines of a comment; every line but the first is indented as the first.

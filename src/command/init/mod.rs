@@ -9,6 +9,7 @@ mod length;
 mod names;
 mod site;
 mod suspects;
+mod text;
 mod uses;
 
 use std::path::Path;

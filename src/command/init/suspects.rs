@@ -1,8 +1,7 @@
 //! Cells that may stand for missing values. They are not declared, as they may be what they say: the user decides.
 
 use super::choice::{Choice, key_of, shown};
-use super::config::LISTED;
-use super::document::one_line;
+use super::text::{LISTED, one_line};
 use super::uses::{Use, lone_text};
 use crate::datasets::columns::MissingValues;
 use crate::datasets::{Survey, SurveyColumn};

@@ -1,6 +1,7 @@
 //! What becomes of a column that is neither target nor client: a feature of some kind, an id, or nothing.
 
 use super::names;
+use super::text::one_line;
 use crate::datasets::columns::MOST_CATEGORIES;
 use crate::datasets::{Survey, SurveyColumn};
 
@@ -127,7 +128,7 @@ pub fn lone_text(column: &SurveyColumn) -> Option<&str> {
 /// The reason with the first cell that is not a number.
 pub fn because(column: &SurveyColumn, reason: &str) -> String {
     match &column.other {
-        Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", super::document::one_line(cell)),
+        Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", one_line(cell)),
         None => reason.to_owned(),
     }
 }

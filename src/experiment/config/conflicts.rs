@@ -3,13 +3,13 @@
 use fedstein_schema::{ConfigError, list, nearest};
 
 use super::{
-    ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, ModelConfig,
-    OptimizerConfig, Own, RobustRule, Rotate,
+    ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, OptimizerConfig, Own,
+    RobustRule, Rotate,
 };
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
-use crate::datasets::{DataConfig, DataProperties, SchemeProperties};
+use crate::datasets::{DataProperties, SchemeProperties};
 use crate::federation::faults::Fault;
-use crate::models::ModelKind;
+use crate::models::ModelTargets;
 use crate::protocol::{RequestKind, Wire};
 use crate::statistics::trimmed;
 
@@ -49,7 +49,7 @@ impl Config {
         let of_model = |conflict: Option<String>| conflict.filter(|_| !own.model);
         let scheme = self.partition()?.scheme;
         let conflicts = [
-            self.schedule_conflict(name, can, scheme.clients()),
+            self.schedule_conflict((name, can), scheme.clients(), own.selection),
             of_model(self.model_conflict(&data)),
             self.toy_conflict(&data),
             of_model(self.curvature_conflict(name, can)),
@@ -96,7 +96,7 @@ impl Config {
 
     fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
         // The rows of a federation are held out by its sites.
-        let none = self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_));
+        let none = self.partition()?.validation == 0.0 && !self.rows_are_at_sites();
         Ok((none && self.evaluation.rows == EvaluationRows::Validation).then(|| {
             "`evaluation.rows` = \"validation\" needs rows that clients hold out; set `partition.validation` to their \
              share, such as 0.1"
@@ -149,7 +149,7 @@ impl Config {
             return Ok(Some(format!("`{key}` needs validation rows, but {name} is a toy density without any")));
         }
         // The rows of a federation are held out by its sites.
-        if self.partition()?.validation == 0.0 && !matches!(self.data()?, DataConfig::Sites(_)) {
+        if self.partition()?.validation == 0.0 && !self.rows_are_at_sites() {
             return Ok(Some(format!(
                 "`{key}` needs rows that clients hold out; set `partition.validation` to their share, such as 0.1"
             )));
@@ -180,11 +180,16 @@ impl Config {
     }
 
     fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
-        let has_rows = self.partition()?.calibration > 0.0 || matches!(self.data()?, DataConfig::Sites(_));
+        let has_rows = self.partition()?.calibration > 0.0 || self.rows_are_at_sites();
         Ok(self.calibration.conflict(data, has_rows))
     }
 
-    fn schedule_conflict(&self, algorithm: &str, can: Capabilities, clients: Option<usize>) -> Option<String> {
+    fn schedule_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        clients: Option<usize>,
+        own_selection: bool,
+    ) -> Option<String> {
         let (scheduled, schedule) = (self.schedule.clients(), self.schedule.kind().name);
         if can.one_client_per_round && scheduled != 1 {
             return Some(format!(
@@ -192,7 +197,7 @@ impl Config {
                  (`p-dsvgd` moves several)"
             ));
         }
-        if self.schedule.is_informed() && !can.tilted {
+        if self.schedule.is_informed() && !can.tilted && !own_selection {
             return Some(format!(
                 "schedule kind `{schedule}` compares the clients' tilted densities, which algorithm kind `{algorithm}` does not \
                  have; use {}, or schedule kind `round-robin` or `random`",
@@ -298,7 +303,7 @@ impl Config {
         if properties.is_toy() {
             return Ok(Some(format!("{name} is a toy density without features; `data.rotate` must be \"none\"")));
         }
-        let images = !own_model && matches!(&self.model, ModelConfig::Stack(stack) if stack.reads_images());
+        let images = !own_model && self.model.reads_images();
         Ok(images.then(|| {
             "`data.rotate` = \"principal\" mixes the pixels of an image, and `model.layers` has convolutions or pools; use \
              dense layers, or `data.rotate` = \"none\""
@@ -340,10 +345,11 @@ impl Config {
     }
 
     fn curvature_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
-        (can.curvature && matches!(self.model, ModelConfig::Mixture(_))).then(|| {
+        (can.curvature && !self.model.has_curvature()).then(|| {
             format!(
-                "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `mixture` does not \
-                 compute; use `dsvgd`, or model kind `blr`, `bnn` or `stack`"
+                "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `{}` does not compute; use \
+                 `dsvgd`, or model kind `blr`, `bnn` or `stack`",
+                self.model.kind().name
             )
         })
     }
@@ -367,24 +373,26 @@ impl Config {
     }
 
     fn model_conflict(&self, Data { properties, name, .. }: &Data) -> Option<String> {
-        match &self.model {
-            ModelConfig::Mixture(_) => (!properties.is_toy()).then(|| {
+        let kind = self.model.kind().name;
+        let conflict = match self.model.targets() {
+            ModelTargets::ToyDensity => (!properties.is_toy()).then(|| {
                 format!(
-                    "model kind `mixture` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to {name}"
+                    "model kind `{kind}` is the density of the data `mixture-1d` and `mixture-2d`; it cannot be fitted to {name}"
                 )
             }),
             _ if properties.is_toy() => Some(format!("{name} is a toy density; it needs model kind `mixture`")),
-            ModelConfig::Blr(_) if properties.is_regression() => {
-                Some("model kind `blr` tells two classes apart; data task `regression` needs model kind `bnn`".into())
-            }
-            ModelConfig::Blr(_) => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
+            ModelTargets::TwoClasses if properties.is_regression() => Some(format!(
+                "model kind `{kind}` tells two classes apart; data task `regression` needs model kind `bnn`"
+            )),
+            ModelTargets::TwoClasses => properties.known_classes().filter(|classes| *classes != 2).map(|classes| {
                 format!(
-                    "model kind `blr` tells two classes apart, but {name} has {}; model kind `bnn` takes any number",
+                    "model kind `{kind}` tells two classes apart, but {name} has {}; model kind `bnn` takes any number",
                     in_words(classes)
                 )
             }),
-            model => model.check().err(),
-        }
+            ModelTargets::ClassesOrNumbers => None,
+        };
+        conflict.or_else(|| self.model.check().err())
     }
 
     fn partition_conflict(

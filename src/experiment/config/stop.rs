@@ -5,6 +5,8 @@ use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT_OR_ZERO, Interval, Key, Section, key};
 use serde::{Deserialize, Serialize};
 
+use crate::metrics::{Direction, Metric};
+
 /// The keys of `[stop]`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StopConfig {
@@ -44,11 +46,15 @@ impl StopMetric {
         }
     }
 
+    fn metric(self) -> &'static Metric {
+        Metric::of_key(self.key()).expect("a key of the table of metrics")
+    }
+
     /// Whether `value` is better than `best`.
     pub fn is_better(self, value: f64, best: f64) -> bool {
-        match self {
-            Self::Accuracy => value > best,
-            Self::Nll | Self::Brier | Self::Rmse => value < best,
+        match self.metric().better {
+            Some(Direction::HigherIsBetter) => value > best,
+            _ => value < best,
         }
     }
 
@@ -64,11 +70,8 @@ impl StopMetric {
 
     /// Whether it is one of class probabilities, or one of real targets; `None` for one of both.
     pub fn of_classes(self) -> Option<bool> {
-        match self {
-            Self::Nll => None,
-            Self::Accuracy | Self::Brier => Some(true),
-            Self::Rmse => Some(false),
-        }
+        let Metric { classes, targets, .. } = self.metric();
+        (classes.is_some() != targets.is_some()).then_some(classes.is_some())
     }
 }
 

@@ -1,21 +1,14 @@
 //! Keys that have no effect, because of what other keys say.
 
-use fedstein_schema::{NumberOr, list};
+use fedstein_schema::{UnusedKeys, list};
 
-use super::{Config, ModelConfig, RobustRule, Rotate, is_of_data_set};
+use super::{Config, Own, RobustRule, Rotate, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
-use crate::datasets::{DataConfig, DataProperties};
-use crate::density::KdeMode;
 use crate::federation::faults::Fault;
-use crate::models::{PrecisionRule, Predictive};
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
 const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
-
-/// Keys of `dsvgd` that say how densities are used.
-const OF_DENSITIES: &[&str] =
-    &["algorithm.kde_damping", "algorithm.kde_clip", "algorithm.factors", "algorithm.distill_steps"];
 
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
 type Rule = (bool, &'static [&'static str], String);
@@ -25,8 +18,8 @@ impl Config {
     ///
     /// # Arguments
     /// - `changed`: the keys that do not have their default, as `section.key`.
-    /// - `own_rows`: the properties of the rows that the program brings, if it does.
-    pub(super) fn without_effect(&self, changed: &[String], own_rows: Option<DataProperties>) -> Vec<String> {
+    /// - `own`: what the program brings.
+    pub(super) fn without_effect(&self, changed: &[String], own: Own) -> Vec<String> {
         let sentence = |unused: &[&str], why: &str| {
             let verb = if unused.len() == 1 { "has" } else { "have" };
             (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
@@ -36,20 +29,36 @@ impl Config {
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
             sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
-        let of_data_set = |path: &&str| own_rows.is_some() && is_of_data_set(path);
+        let of_section = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
+            let key = |path: &str| path.strip_prefix(section)?.strip_prefix('.').map(str::to_owned);
+            let is_one = |path: &&str| key(path).is_some_and(|key| keys.contains(&&*key));
+            sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
+        };
+        let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
+        let is_classification = data.is_some_and(|data| data.is_classification());
+        let of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
+        let of_kinds = self.algorithm.unused_keys().into_iter().map(|unused| ("algorithm", unused));
+        let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
+        let of_data_set = |path: &&str| own.data.is_some() && is_of_data_set(path);
         let unused: Vec<&str> = changed.iter().map(String::as_str).filter(of_data_set).collect();
-        let rules = self.rules(own_rows).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
-        rules.chain(sentence(&unused, "the rows are the program's own")).collect()
+        let of_kind = |path: &&str| own.selection && path.starts_with("schedule.") && *path != "schedule.clients";
+        let of_schedule: Vec<&str> = changed.iter().map(String::as_str).filter(of_kind).collect();
+        let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
+        rules
+            .chain(of_kinds.filter_map(of_section))
+            .chain(sentence(&unused, "the rows are the program's own"))
+            .chain(sentence(&of_schedule, "the program selects the clients"))
+            .collect()
     }
 
-    fn rules(&self, own_rows: Option<DataProperties>) -> Vec<Rule> {
+    fn rules(&self, own: Own) -> Vec<Rule> {
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
         // What a program's own algorithm uses is not known here.
         let is_known = !matches!(self.algorithm, AlgorithmConfig::Own(_));
         let own_steps = is_known && !can.scheduled_steps;
         let interact = !own_steps && can.pairs;
         // A client selection and `evaluation.discrepancy` compare the clients by this kernel's median rule.
-        let compares = self.schedule.is_informed() || self.evaluation.discrepancy;
+        let compares = self.schedule.is_informed() || self.evaluation.discrepancy || own.selection;
         let alone = interact && self.algorithm.particles() == 1;
         let negative = match &self.schedule {
             ScheduleConfig::Hip(hip) => Some(hip.negative),
@@ -80,17 +89,7 @@ impl Config {
                 format!("algorithm kind `{name}` chooses the clients of a round itself"),
             ),
             (
-                matches!(&self.algorithm, AlgorithmConfig::Dsvgd(dsvgd) if dsvgd.density.kde == KdeMode::Off),
-                OF_DENSITIES,
-                "`algorithm.kde` is \"off\", so that no factor has a score".into(),
-            ),
-            (
-                matches!(&self.model, ModelConfig::Blr(blr) if blr.predictive != Predictive::Probit),
-                &["model.probit_lambda"],
-                "`model.predictive` is not \"probit\"".into(),
-            ),
-            (
-                negative != Some(NegativePolicy::Softmax),
+                !own.selection && negative != Some(NegativePolicy::Softmax),
                 &["schedule.softmax_temperature"],
                 "`schedule.negative` is not \"softmax\"".into(),
             ),
@@ -105,27 +104,23 @@ impl Config {
                 "`federation.robust` is not \"trimmed\"".into(),
             ),
             (
-                is_known && !can.model_prior,
+                !own.model && is_known && !can.model_prior,
                 &["model.weight_precision"],
                 format!("algorithm kind `{name}` does not use the model's prior"),
             ),
+            (own.model, &["model."], "the model is the program's own".into()),
             (self.validation_key().is_none(), &["stop.metric"], "nothing looks at the validation rows".into()),
         ];
-        rules.into_iter().chain(self.rules_of_rows(own_rows)).chain(self.rules_of_faults()).collect()
+        rules.into_iter().chain(self.rules_of_rows(own)).chain(self.rules_of_faults()).collect()
     }
 
     /// Rules that depend on the rows.
-    fn rules_of_rows(&self, own_rows: Option<DataProperties>) -> Vec<Rule> {
+    fn rules_of_rows(&self, Own { data: own_rows, .. }: Own) -> Vec<Rule> {
         let (Ok(data), Ok(partition), Ok(rotation)) = (self.data(), self.partition(), self.rotation()) else {
             return Vec::new();
         };
         let (properties, at_sites) =
-            (own_rows.unwrap_or(data.properties()), own_rows.is_none() && matches!(data, DataConfig::Sites(_)));
-        let learns_precision = match &self.model {
-            ModelConfig::Bnn(model) => matches!(model.weight_precision, NumberOr::Rule(PrecisionRule::Learned)),
-            ModelConfig::Stack(model) => matches!(model.weight_precision, NumberOr::Rule(PrecisionRule::Learned)),
-            ModelConfig::Blr(_) | ModelConfig::Mixture(_) => true,
-        };
+            (own_rows.unwrap_or(data.properties()), own_rows.is_none() && self.rows_are_at_sites());
         vec![
             (
                 partition.calibration == 0.0 && !at_sites,
@@ -133,11 +128,6 @@ impl Config {
                 "no rows are held out for it (`partition.calibration` is 0)".into(),
             ),
             (rotation.rotate == Rotate::None, &["data.rotate_from"], "`data.rotate` is \"none\"".into()),
-            (
-                properties.is_classification() && !learns_precision,
-                &["model.gamma_shape", "model.gamma_rate"],
-                "a classification has no noise, and `model.weight_precision` is not \"learned\"".into(),
-            ),
             (
                 !properties.is_toy(),
                 &["evaluation.kde_bandwidth"],
@@ -150,7 +140,7 @@ impl Config {
     fn rules_of_faults(&self) -> Vec<Rule> {
         let has = |fault: Fault| self.faults.kinds.iter().any(|kind| kind == fault.word());
         let (late, deadline) = (has(Fault::Straggler), self.federation.deadline);
-        let at_sites = matches!(self.data(), Ok(DataConfig::Sites(_)));
+        let at_sites = self.rows_are_at_sites();
         let why = "clients in this process answer at once (`faults.kinds` has no \"straggler\")";
         let no_delay = |is_unused| -> Rule { (is_unused, &["federation.deadline"], why.into()) };
         if self.faults.kinds.is_empty() {

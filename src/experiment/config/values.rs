@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::{Config, schema, word};
 use crate::experiment::inventory::flat;
 
-/// The key in whose place the type parameter of a run stands.
+/// The key of the backend. Its value is not used: the type parameter of a run chooses the backend.
 const BACKEND: &str = "backend";
 
 impl Config {

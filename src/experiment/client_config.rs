@@ -48,44 +48,34 @@ pub(super) fn at_site(text: &str) -> Result<Config, String> {
     }
 }
 
-/// The keys of `[algorithm]` that count steps within each step of a visit.
-const NESTED_STEPS: [&str; 2] = ["inner_steps", "inference_steps"];
-
-/// The largest number of steps in a visit that a configuration asks for: the sum of the keys of `[algorithm]` that count
-/// steps, times those that count steps within a step.
-pub(super) fn steps(config: &Config) -> usize {
-    let table = Table::try_from(&config.algorithm).unwrap_or_default();
-    let counts = table.iter().filter(|(name, _)| name.ends_with("steps"));
-    let counts = counts.filter_map(|(name, value)| Some((name, usize::try_from(value.as_integer()?).ok()?)));
-    let (nested, sequential): (Vec<_>, Vec<_>) = counts.partition(|(name, _)| NESTED_STEPS.contains(&name.as_str()));
-    let sum = sequential.into_iter().fold(0, |sum: usize, (_, steps)| sum.saturating_add(steps));
-    nested.into_iter().fold(sum, |steps, (_, each)| steps.saturating_mul(each))
-}
-
-/// The number of draws of all parameters that a step takes: `algorithm.samples`, 0 for methods without it.
-pub(super) fn samples(config: &Config) -> usize {
-    let table = Table::try_from(&config.algorithm).unwrap_or_default();
-    let samples = table.get("samples").and_then(|value| value.as_integer());
-    samples.and_then(|samples| usize::try_from(samples).ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::{ALGORITHM_KINDS, VisitCost};
 
     fn config(text: &str) -> Config {
         Config::load(Source { name: "a test", text }, &Overrides::default()).unwrap().0
     }
 
     #[test]
-    fn steps_within_steps_multiply_and_steps_in_turn_add_up() {
-        let of = |keys: &str| steps(&config(&format!("[algorithm]\n{keys}\n[optimizer]\nkind = \"sgd\"")));
-        assert_eq!(of("kind = \"fedavg\"\nlocal_steps = 7"), 7);
-        assert_eq!(of("kind = \"pfedme\"\nlocal_steps = 1000000\ninner_steps = 1000000"), 1_000_000_000_000);
-        assert_eq!(of("kind = \"pfedvem\"\nlocal_steps = 30\nhead_steps = 12"), 42);
-        assert_eq!(of("kind = \"dsvgd\"\nlocal_steps = 5\ndistill_steps = 6"), 11);
-        let drawn = config("[algorithm]\nkind = \"pfedbayes\"\nsamples = 1000000000");
-        assert_eq!((samples(&drawn), samples(&config(""))), (1_000_000_000, 0));
+    fn the_cost_of_a_visit_is_known_of_every_kind_and_has_all_steps_of_the_client() {
+        let of = |keys: &str| {
+            let config = config(&format!("[algorithm]\n{keys}\n[optimizer]\nkind = \"sgd\""));
+            config.algorithm.visit_cost(250)
+        };
+        for kind in ALGORITHM_KINDS {
+            let VisitCost { steps, draws } = of(&format!("kind = \"{}\"", kind.name));
+            assert!((1..100_000).contains(&steps) && draws < 1000, "{}", kind.name);
+        }
+        let steps = |keys: &str| of(keys).steps;
+        assert_eq!(steps("kind = \"fedavg\"\nlocal_steps = 7"), 7);
+        assert_eq!(steps("kind = \"fedavg\"\nlocal_epochs = 4\nbatch = 100"), 10);
+        assert_eq!(steps("kind = \"pfedme\"\nlocal_steps = 1000000\ninner_steps = 1000000"), 1_000_000_000_000);
+        assert_eq!(steps("kind = \"pfedvem\"\nlocal_steps = 30\nhead_steps = 12"), 42);
+        assert_eq!(steps("kind = \"dsvgd\"\nlocal_steps = 5\ndistill_steps = 6"), 11);
+        // The server's own steps are none of a client's.
+        assert_eq!(steps("kind = \"p-dsvgd\"\nlocal_steps = 5\ndistill_steps = 6\nserver_steps = 9999"), 11);
+        assert_eq!(of("kind = \"pfedbayes\"\nsamples = 1000000000").draws, 1_000_000_000);
     }
 
     #[test]

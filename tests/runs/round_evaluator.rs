@@ -11,7 +11,7 @@ use fedstein::datasets::Dataset;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use fedstein::experiment::finished::Finished;
-use fedstein::experiment::judge::{Ended, Judge, Judged, Measured, Place};
+use fedstein::experiment::round_evaluator::{Ended, EvaluatedRound, Measured, RoundEvaluator, RowsAt};
 use fedstein::experiment::{Artifacts, Config, Experiment, Overrides, Quiet, ReportOptions, Source, run};
 use fedstein::federation::client_calibration::CalibrationRows;
 use fedstein::federation::client_evaluator::{ClientEvaluator, HeldOut, PUBLISHED_SCORES};
@@ -36,14 +36,14 @@ fn split(rows: usize, clients: usize) -> Vec<Vec<usize>> {
     of
 }
 
-/// Both places where a round can be judged, over one fleet.
+/// Both places where a round can be evaluated, over one fleet.
 struct Both<'a> {
-    here: Judge<'a, Flex>,
-    there: Judge<'a, Flex>,
+    here: RoundEvaluator<'a, Flex>,
+    there: RoundEvaluator<'a, Flex>,
     fleet: &'a dyn Fleet,
     clients: usize,
     own: bool,
-    judged: Vec<(Judged, Judged)>,
+    evaluated: Vec<(EvaluatedRound, EvaluatedRound)>,
 }
 
 impl RoundObserver<Flex> for Both<'_> {
@@ -51,8 +51,8 @@ impl RoundObserver<Flex> for Both<'_> {
 
     fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
         let ended = Ended { round: round.round, fleet: self.fleet, policy: &round.policy, server, is_last: false };
-        let judged = |judge: &Judge<'_, Flex>| judge.evaluate(ended, self.clients, self.own);
-        self.judged.push((judged(&self.here)?, judged(&self.there)?));
+        let evaluated = |evaluator: &RoundEvaluator<'_, Flex>| evaluator.evaluate(ended, self.clients, self.own);
+        self.evaluated.push((evaluated(&self.here)?, evaluated(&self.there)?));
         Ok(())
     }
 }
@@ -66,9 +66,9 @@ fn evaluator_config(config: &Config) -> EvaluatorConfig {
     }
 }
 
-/// Runs a config whose clients hold the test rows; a fleet may stand around theirs. Returns every round judged by the
+/// Runs a config whose clients hold the test rows; a fleet may stand around theirs. Returns every round evaluated by the
 /// rows here, and by the clients.
-fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged)> {
+fn evaluated(text: &str, own: bool, around: Option<&Around>) -> Vec<(EvaluatedRound, EvaluatedRound)> {
     let config = experiment(text).config;
     let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
@@ -106,15 +106,15 @@ fn judged(text: &str, own: bool, around: Option<&Around>) -> Vec<(Judged, Judged
     let outside = around.map(|around| around(&inside));
     let fleet: &dyn Fleet = outside.as_deref().unwrap_or(&inside);
     let names: Vec<String> = (0..clients).map(|client| format!("site {client}")).collect();
-    let at = |rows| Place::clients((names.clone(), rows), task, config.evaluation.bins).unwrap();
-    let there = Judge::new(at(counted), Some(at(vec![2; clients])));
-    let here = Judge::new(Place::Here(&here), Some(Place::Here(&validation_here)));
-    let mut both = Both { here, there, fleet, clients, own, judged: Vec::new() };
+    let at = |rows| RowsAt::clients((names.clone(), rows), task, config.evaluation.bins).unwrap();
+    let there = RoundEvaluator::new(at(counted), Some(at(vec![2; clients])));
+    let here = RoundEvaluator::new(RowsAt::Here(&here), Some(RowsAt::Here(&validation_here)));
+    let mut both = Both { here, there, fleet, clients, own, evaluated: Vec::new() };
     let policy = &mut config.fault_policy(config.algorithm.capabilities());
     let (server, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
     let mut federation = Federation { server, schedule, fleet, rows: &counts, diagnosis, policy, session };
     federation.serve(1..=config.rounds, &|_, _| {}, &mut both).unwrap();
-    both.judged
+    both.evaluated
 }
 
 /// Asserts that the pooled evaluation is that of all rows, but for what sums do not give. Both predict the same numbers
@@ -129,16 +129,16 @@ fn assert_same(pooled: &Evaluation, all: &Evaluation, what: &str) {
     }
 }
 
-/// The number of clients that a judge at the clients has asked.
-fn there_are(judged: &Judged) -> usize {
-    let Predicted::Pooled { names, .. } = &judged.predicted else { panic!("the rows are at the clients") };
+/// The number of clients that an evaluator at the clients has asked.
+fn there_are(evaluated: &EvaluatedRound) -> usize {
+    let Predicted::Pooled { names, .. } = &evaluated.predicted else { panic!("the rows are at the clients") };
     names.len()
 }
 
 #[test]
 fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
     for kind in algorithms() {
-        let rounds = judged(&text(kind, &format!("[evaluation]\npersonal = {}", has_clients(kind))), true, None);
+        let rounds = evaluated(&text(kind, &format!("[evaluation]\npersonal = {}", has_clients(kind))), true, None);
         assert!(!rounds.is_empty());
         for (round, (here, there)) in rounds.iter().enumerate() {
             let what = format!("{kind}, round {}", round + 1);
@@ -153,7 +153,7 @@ fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
             // The same replies hold the scores of the clients' own predictors.
             let (own, other) = (here.own.as_ref().unwrap(), there.own.as_ref().unwrap());
             assert!(there.scored == Some(there_are(there)) && other.test.pooled().rows() == there.evaluation.rows);
-            // A judge of rows here asks without whole particles, which clients that keep their last layers cannot score.
+            // An evaluator of rows here asks without whole particles, which clients that keep their last layers cannot score.
             if !algorithms_that(|can| can.untrained_part).contains(&kind) {
                 assert_eq!((own.test.columns(), here.scored), (other.test.columns(), there.scored), "{what}");
             }
@@ -184,7 +184,7 @@ fn regression(dir: &Path) -> String {
 #[test]
 fn a_regression_is_judged_by_its_clients_in_the_units_of_the_data() {
     let dir = tempfile::tempdir().unwrap();
-    for (here, there) in &judged(&regression(dir.path()), false, None) {
+    for (here, there) in &evaluated(&regression(dir.path()), false, None) {
         assert_same(&there.evaluation, &here.evaluation, "fedavg");
         // The targets spread over 60 units and more.
         assert!(there.evaluation.rows == 40 && there.evaluation.rmse.unwrap() > 2.0 && there.own.is_none());
@@ -227,8 +227,8 @@ impl Fleet for Unusable<'_> {
 #[test]
 fn a_client_without_usable_scores_leaves_fewer_rows_and_an_event() {
     let text = text("fedavg", "");
-    let (_, clean) = judged(&text, false, None).pop().unwrap();
-    let (_, lossy) = judged(&text, false, Some(&|inside| Box::new(Unusable(inside)))).pop().unwrap();
+    let (_, clean) = evaluated(&text, false, None).pop().unwrap();
+    let (_, lossy) = evaluated(&text, false, Some(&|inside| Box::new(Unusable(inside)))).pop().unwrap();
     assert_eq!((clean.scored, lossy.scored), (Some(K), Some(K - 3)));
     let of = |event: &Event| (event.client, event.kind, event.request);
     let events: Vec<_> = lossy.events.iter().map(of).collect();

@@ -20,18 +20,18 @@ use crate::protocol::{ClientId, Message, PARTICLES, Posterior, Reply, RequestKin
 
 /// Evaluates the rounds of a run.
 #[derive(Debug)]
-pub struct Judge<'a, B: Backend> {
+pub struct RoundEvaluator<'a, B: Backend> {
     /// The rows of all metrics: test rows, or with `evaluation.rows` the validation rows.
-    test: Place<'a, B>,
+    test: RowsAt<'a, B>,
     /// The validation rows, where they are others and are to be scored in every evaluated round.
-    validation: Option<Place<'a, B>>,
+    validation: Option<RowsAt<'a, B>>,
     /// Whether the clients are at sites of their own, which write files of their own results at the end.
     has_sites: bool,
 }
 
 /// The place of some rows.
 #[derive(Debug)]
-pub enum Place<'a, B: Backend> {
+pub enum RowsAt<'a, B: Backend> {
     /// In this process, which predicts them with the server's particles.
     Here(&'a Evaluator<B>),
     /// At the clients: each scores the published particles on its own rows and sends sums, which are pooled.
@@ -66,7 +66,7 @@ pub struct Ended<'a, B: Backend> {
 
 /// The evaluation of a round.
 #[derive(Debug)]
-pub struct Judged {
+pub struct EvaluatedRound {
     /// The predictions, or the sums of the clients' scores.
     pub predicted: Predicted,
     /// The metrics of the published particles.
@@ -99,7 +99,7 @@ pub struct OwnScores {
     pub validation: PersonalScores,
 }
 
-impl<B: Backend> Place<'_, B> {
+impl<B: Backend> RowsAt<'_, B> {
     /// Rows at clients with these names and numbers of rows `[K]`, for a model of this task and a number of bins of
     /// confidence.
     ///
@@ -132,14 +132,14 @@ impl<B: Backend> Place<'_, B> {
     }
 }
 
-impl<'a, B: Backend> Judge<'a, B> {
-    /// A judge of clients in this process, by rows at these places.
-    pub fn new(test: Place<'a, B>, validation: Option<Place<'a, B>>) -> Self {
+impl<'a, B: Backend> RoundEvaluator<'a, B> {
+    /// An evaluator of clients in this process, by rows at these places.
+    pub fn new(test: RowsAt<'a, B>, validation: Option<RowsAt<'a, B>>) -> Self {
         Self { test, validation, has_sites: false }
     }
 
-    /// A judge of clients at sites of their own.
-    pub fn of_sites(test: Place<'a, B>, validation: Option<Place<'a, B>>) -> Self {
+    /// An evaluator of clients at sites of their own.
+    pub fn of_sites(test: RowsAt<'a, B>, validation: Option<RowsAt<'a, B>>) -> Self {
         Self { test, validation, has_sites: true }
     }
 
@@ -150,7 +150,7 @@ impl<'a, B: Backend> Judge<'a, B> {
 
     /// The test rows and the validation rows that are at the clients.
     fn at_clients(&self) -> [Option<&AtClients>; 2] {
-        [Some(&self.test), self.validation.as_ref()].map(|place| place.and_then(Place::at_clients))
+        [Some(&self.test), self.validation.as_ref()].map(|place| place.and_then(RowsAt::at_clients))
     }
 
     /// Whether the sites must be told after the last round which round's results theirs are: it is not known before with
@@ -161,7 +161,7 @@ impl<'a, B: Backend> Judge<'a, B> {
 
     /// Whether the validation rows that are scored apart have classes; `None` where none are.
     pub fn validates_classes(&self) -> Option<bool> {
-        self.validation.as_ref().map(Place::has_classes)
+        self.validation.as_ref().map(RowsAt::has_classes)
     }
 
     /// The sums over no rows of the kind that clients send of the rows by which a round is the best; `None` where these rows
@@ -177,7 +177,7 @@ impl<'a, B: Backend> Judge<'a, B> {
     ///
     /// # Errors
     /// Anything fails but a client.
-    pub fn evaluate(&self, ended: Ended<'_, B>, clients: usize, own: bool) -> Result<Judged, RunError> {
+    pub fn evaluate(&self, ended: Ended<'_, B>, clients: usize, own: bool) -> Result<EvaluatedRound, RunError> {
         let [published, validation] = self.at_clients().map(|at| at.is_some());
         let wanted = Scoring { own, published, validation, is_last: ended.is_last };
         let asked = || self.inquire(ended, message(ended.server, wanted)?, clients, wanted);
@@ -185,16 +185,16 @@ impl<'a, B: Backend> Judge<'a, B> {
         let (particles, posterior) = (ended.server.particles(), ended.server.posterior());
         let validation = match &self.validation {
             None => None,
-            Some(Place::Here(evaluator)) => {
+            Some(RowsAt::Here(evaluator)) => {
                 let predicted = evaluator.predict(particles, &posterior)?;
                 Some(Measured::Here(Box::new(evaluator.evaluate(&predicted)?)))
             }
-            Some(Place::Clients(_)) => {
+            Some(RowsAt::Clients(_)) => {
                 let sums = inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(PUBLISHED_VALIDATION_SCORES));
                 sums.map(|sums| Measured::Clients(Box::new(sums)))
             }
         };
-        Ok(Judged { validation, ..self.judged((particles, &posterior), inquiry)? })
+        Ok(EvaluatedRound { validation, ..self.evaluated((particles, &posterior), inquiry)? })
     }
 
     /// Evaluates the results of a run after its end, and lets sites write theirs.
@@ -210,7 +210,7 @@ impl<'a, B: Backend> Judge<'a, B> {
         ended: Ended<'_, B>,
         best: Option<(&Particles<B>, &Posterior)>,
         clients: usize,
-    ) -> Result<Judged, RunError> {
+    ) -> Result<EvaluatedRound, RunError> {
         let published = self.test.at_clients().is_some();
         let wanted = Scoring { published, is_last: true, ..Scoring::default() };
         let message = || match best {
@@ -220,23 +220,23 @@ impl<'a, B: Backend> Judge<'a, B> {
         let asked = || self.inquire(ended, message()?, clients, wanted);
         let inquiry = (self.has_sites || published).then(asked).transpose()?;
         let posterior = ended.server.posterior();
-        self.judged(best.unwrap_or((ended.server.particles(), &posterior)), inquiry)
+        self.evaluated(best.unwrap_or((ended.server.particles(), &posterior)), inquiry)
     }
 
     /// The scores of particles on test rows here, or those that the clients sent.
-    fn judged(
+    fn evaluated(
         &self,
         (particles, posterior): (&Particles<B>, &Posterior),
         mut inquiry: Option<Inquiry>,
-    ) -> Result<Judged, RunError> {
+    ) -> Result<EvaluatedRound, RunError> {
         let mut sent = |name| inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(name));
         let (predicted, evaluation) = match &self.test {
-            Place::Here(evaluator) => {
+            RowsAt::Here(evaluator) => {
                 let predicted = evaluator.predict(particles, posterior)?;
                 let evaluation = evaluator.evaluate(&predicted)?;
                 (predicted, evaluation)
             }
-            Place::Clients(at) => {
+            RowsAt::Clients(at) => {
                 let scores = sent(PUBLISHED_SCORES).ok_or_else(no_clients)?;
                 let evaluation = Evaluation::of_sums(scores.pooled());
                 (Predicted::Pooled { names: at.names.clone(), scores }, evaluation)
@@ -246,7 +246,7 @@ impl<'a, B: Backend> Judge<'a, B> {
         let own = own.map(|(test, validation)| OwnScores { test, validation });
         let (scored, events) = inquiry.map(|inquiry| (inquiry.scored, inquiry.events)).unzip();
         let events = events.unwrap_or_default();
-        Ok(Judged { predicted, evaluation, validation: None, own, scored, events })
+        Ok(EvaluatedRound { predicted, evaluation, validation: None, own, scored, events })
     }
 
     /// Asks all clients, and refuses replies without usable sums of every wanted name.
