@@ -132,7 +132,7 @@ const TELL: &[Key] = &[
         "min_rows",
         COUNT,
         I(10),
-        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. With `data.group_column` groups count, such as patients, not rows.",
+        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. With `data.group_column` groups count, such as patients, not rows. A run is refused whose weights of classes make the training rows count as fewer equal ones.",
     ),
     key(
         "products",
