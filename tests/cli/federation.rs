@@ -58,7 +58,9 @@ fn is_private(directory: &std::path::Path) -> bool {
 #[test]
 fn checkpoints_and_split_rows_can_be_read_by_their_owner_alone_and_a_choice_of_his_stays() {
     let place = Place::new();
-    place.write("run.toml", "rounds = 2\ndata = { kind = \"twonorm\", rows = 200 }\nmodel = { kind = \"blr\" }\npartition = { clients = 2 }\ncheckpoint = { every_seconds = 0 }\nalgorithm = { local_steps = 2 }\n");
+    let config = "rounds = 2\ndata = { kind = \"twonorm\", rows = 200 }\nmodel = { kind = \"blr\" }\n\
+                  partition = { clients = 2 }\ncheckpoint = { every_seconds = 0 }\nalgorithm = { local_steps = 2 }\n";
+    place.write("run.toml", config);
     place.works("train run.toml --quiet --out runs/a");
     assert!(is_private(&place.path("runs/a/checkpoint")));
     place.works("site split run.toml --out sites");
