@@ -66,9 +66,9 @@ impl LocalConfig {
     }
 
     /// The keys without effect.
-    pub fn unused_keys(&self) -> Option<UnusedKeys> {
+    pub fn unused_keys(&self) -> Vec<UnusedKeys> {
         let why = "`algorithm.local_epochs` says how many steps a visit has";
-        self.epochs().map(|_| UnusedKeys { keys: &["local_steps"], why: why.into() })
+        self.epochs().iter().map(|_| UnusedKeys { keys: &["local_steps"], why: why.into() }).collect()
     }
 
     /// The rows and the likelihood scale behind the scores, at α = `temperature`.
@@ -239,11 +239,11 @@ mod tests {
         // A client with fewer rows than a minibatch uses all of them in each step.
         assert_eq!(steps(4, 100, 30), 4);
         assert_eq!(steps(usize::MAX, 1, 2), usize::MAX);
-        assert_eq!(of(0, 9).unused_keys(), None);
+        assert_eq!(of(0, 9).unused_keys(), []);
         let of_versions_before =
             "LocalConfig { local_steps: 7, batch: 9, minibatch: EpochPermutation, likelihood_scale: Full }";
         assert_eq!(format!("{:?}", of(0, 9)), of_versions_before);
         assert!(format!("{:?}", of(2, 9)).contains("local_epochs: 2"));
-        assert_eq!(of(1, 9).unused_keys().unwrap().keys, ["local_steps"]);
+        assert_eq!(of(1, 9).unused_keys()[0].keys, ["local_steps"]);
     }
 }

@@ -299,7 +299,7 @@ impl Algorithm for PFedGpConfig {
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {
-        self.local.unused_keys().into_iter().collect()
+        self.local.unused_keys()
     }
 
     fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -177,7 +177,7 @@ impl Algorithm for ScaffoldConfig {
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {
-        self.local.unused_keys().into_iter().collect()
+        self.local.unused_keys()
     }
 
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {

@@ -82,19 +82,7 @@ struct Trial<'a, B: Backend> {
 
 impl<'a, B: Backend> Trial<'a, B> {
     fn new(model: &'a dyn Model, data: &TrainTest, session: &'a Session<B>) -> Result<Self, String> {
-        let (mut rng, dim) = (Streams::new(0).rng(Purpose::InitialParticles, 0, 0), model.layout().dim());
-        let mut values = Vec::with_capacity(TRIED * dim);
-        for _ in 0..TRIED {
-            let particle =
-                quietly(|| model.initial(&mut rng)).map_err(|why| format!("it has no first particle: {why}"))?;
-            if particle.len() != dim {
-                let found = particle.len();
-                return Err(format!("its first particle has {found} numbers, and its parameters are {dim}"));
-            }
-            values.extend(particle);
-        }
-        let drawn = Array { shape: vec![TRIED, dim], values: Values::F64(values) };
-        let particles = Particles::from_array(&drawn, model.layout(), session).map_err(|error| error.to_string())?;
+        let particles = first_particles(model, session)?;
         let features = &data.train.features;
         let other = (1..features.nrows()).find(|row| features.row(*row) != features.row(0)).unwrap_or(0);
         let rows = Table::new(data.train.select(&[0, other]), &data.normalisation);
@@ -251,17 +239,31 @@ impl<'a, B: Backend> Trial<'a, B> {
     }
 }
 
+/// Two first particles of a model, `[2, d]`, always the same ones.
+///
+/// # Errors
+/// It fails, or gives another number of coordinates than it has parameters.
+fn first_particles<B: Backend>(model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, String> {
+    let (mut rng, dim) = (Streams::new(0).rng(Purpose::InitialParticles, 0, 0), model.layout().dim());
+    let mut values = Vec::with_capacity(TRIED * dim);
+    for _ in 0..TRIED {
+        let particle = quietly(|| model.initial(&mut rng)).map_err(|why| format!("it has no first particle: {why}"))?;
+        if particle.len() != dim {
+            let found = particle.len();
+            return Err(format!("its first particle has {found} numbers, and its parameters are {dim}"));
+        }
+        values.extend(particle);
+    }
+    let drawn = Array { shape: vec![TRIED, dim], values: Values::F64(values) };
+    Particles::from_array(&drawn, model.layout(), session).map_err(|error| error.to_string())
+}
+
 /// What two first particles of a model predict for two rows of made-up numbers `[2, p]`, one after another: by it a model is
 /// known again. Empty where the model does not take such rows.
 pub(super) fn fingerprint<B: Backend>(model: &dyn Model, width: usize, session: &Session<B>) -> Vec<f64> {
-    let predicted = quietly(|| {
-        let mut rng = Streams::new(0).rng(Purpose::InitialParticles, 0, 0);
-        let values: Vec<f64> = (0..TRIED).flat_map(|_| model.initial(&mut rng)).collect();
-        let drawn = Array { shape: vec![TRIED, model.layout().dim()], values: Values::F64(values) };
-        let particles = Particles::from_array(&drawn, model.layout(), session).ok()?;
-        let rows = (0..TRIED * width).map(|at| (1.0 + at as f32).sin()).collect();
-        model.predict(particles.blocks(), session.upload(rows, [TRIED, width])).try_into_vec_as::<f64>().ok()
-    });
+    let Ok(particles) = first_particles(model, session) else { return Vec::new() };
+    let rows = session.upload((0..TRIED * width).map(|at| (1.0 + at as f32).sin()).collect(), [TRIED, width]);
+    let predicted = quietly(|| model.predict(particles.blocks(), rows).try_into_vec_as::<f64>().ok());
     predicted.ok().flatten().filter(|values| values.iter().all(|value| value.is_finite())).unwrap_or_default()
 }
 

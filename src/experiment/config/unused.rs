@@ -30,8 +30,8 @@ impl Config {
             sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
         let of_section = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
-            let key = |path: &str| path.strip_prefix(section)?.strip_prefix('.').map(str::to_owned);
-            let is_one = |path: &&str| key(path).is_some_and(|key| keys.contains(&&*key));
+            let is_one =
+                |path: &&str| path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key));
             sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
         let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
