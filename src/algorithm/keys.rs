@@ -1,7 +1,5 @@
 //! Keys that several algorithms share, and the structs that they are read into.
 
-use std::fmt;
-
 use fedstein_schema::Accepts::{self, Choice, Float};
 use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, NumberOr, POSITIVE, key, whole};
@@ -17,7 +15,7 @@ use crate::rows::Order;
 use crate::stein::Score;
 
 /// The steps of a client and the rows they see: `local_steps`, `local_epochs`, `batch`, `minibatch`, `likelihood_scale`.
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LocalConfig {
     /// The number of local steps L, unless there are `local_epochs`.
     pub local_steps: usize,
@@ -30,20 +28,6 @@ pub struct LocalConfig {
     pub minibatch: Order,
     /// The weight of a minibatch's likelihood.
     pub likelihood_scale: LikelihoodScale,
-}
-
-// The number of a federation's run follows from this text. Without epochs it is that of versions that had none, so that their
-// runs resume.
-impl fmt::Debug for LocalConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { local_steps, batch, minibatch, likelihood_scale, .. } = self;
-        let mut fields = formatter.debug_struct("LocalConfig");
-        fields.field("local_steps", local_steps);
-        if let Some(epochs) = self.epochs() {
-            fields.field("local_epochs", &epochs);
-        }
-        fields.field("batch", batch).field("minibatch", minibatch).field("likelihood_scale", likelihood_scale).finish()
-    }
 }
 
 impl LocalConfig {

@@ -87,7 +87,7 @@ fn in_words(read: &Read<'_>) -> String {
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
     text += &list("told to the server", &lines_told(site, told));
     text += &list("never leaves this machine", &lines_kept(site, told));
-    let problems = [rows.notes.clone(), problems(site, told)].concat();
+    let problems = [rows.notes.clone(), problems(site, rows, told)].concat();
     if !problems.is_empty() {
         text += &list("please note", &problems);
     }

@@ -17,17 +17,14 @@ use crate::federation::fleet::Fleet;
 use crate::models::{DataShape, Model, TargetShape, Task};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, Question, RequestKind, Setup};
+use crate::protocol::{ClientId, Question, RequestKind, Setup};
 use crate::random::{Purpose, Streams};
 use crate::rows::{Rows, Shard, Table};
 use crate::schedule::{OwnSelection, Random, Schedule, ScheduleSetup};
 use crate::site::Squares;
 use crate::stein::{Kernel, Svgd};
 
-use super::config::{
-    CalibrationConfig, CheckpointConfig, Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule,
-    SameKde, StopConfig,
-};
+use super::config::{Config, EvaluationRows, FaultsConfig, FederationConfig, Reset, RobustRule, SameKde};
 use super::evaluate::EvaluatorConfig;
 
 /// Number of rows of a client on which the noise of an untrained regression network is measured.
@@ -124,9 +121,8 @@ impl Config {
         }
     }
 
-    /// Builds the policy of `[federation]`, with a fingerprint of the configuration but for the keys with which a run may be
-    /// continued.
-    pub fn fault_policy(&self, algorithm: Capabilities) -> FaultPolicy {
+    /// Builds the policy of `[federation]` for the run with this number.
+    pub fn fault_policy(&self, algorithm: Capabilities, number: u64) -> FaultPolicy {
         let FederationConfig { deadline, min_replies, repeats, backoff, robust, outlier_scores, wire, .. } =
             self.federation;
         let robust = match (robust, algorithm.replies) {
@@ -149,11 +145,7 @@ impl Config {
             wire,
             sends: !algorithm.centralised,
         };
-        let checkpoint = CheckpointConfig { enabled: true, every_seconds: 0.0, keep: true };
-        let (stop, calibration) = (StopConfig::default(), CalibrationConfig::default());
-        let federation = FederationConfig { memory_mib: 0, ..self.federation };
-        let of_run = Self { name: String::new(), rounds: 0, stop, calibration, checkpoint, federation, ..self.clone() };
-        FaultPolicy::new(rules, Message::default().with_scalar(&format!("{of_run:?}"), 0.0).fingerprint())
+        FaultPolicy::new(rules, number)
     }
 
     /// The rule of `federation.robust` for a server that has robust barycenters of its own.

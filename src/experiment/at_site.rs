@@ -32,7 +32,7 @@ use crate::remote::{
 use crate::rows::{Shard, Table};
 use crate::site::{
     Deviations, Disk, DiskError, Holder, MEANS, MOST_INDEX, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits,
-    SiteRows, Squares, Terms, agreed_form, describe, measure,
+    SiteRows, Squares, Terms, agreed_form, describe, is_scored, measure,
 };
 
 /// A site that answers a server, one message after another.
@@ -57,6 +57,8 @@ struct Part<B: Backend> {
     /// The round at whose end the half has its state; `None` where that is not known.
     at: Option<usize>,
     evaluator: ClientEvaluator<B>,
+    /// The rows of the site's own results. The evaluator has them too unless they are too few to be scored for a server.
+    test: HeldOut,
     /// The lines in the site's file of the rows that are evaluated.
     test_lines: Option<Vec<u64>>,
     /// Notes on the cells of the site's rows.
@@ -189,8 +191,7 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, validation, calibration, test, notes, basis, initial } =
-            self.ready(terms, initial)?;
+        let Ready { config, model, session, train, scored, test, notes, basis, initial } = self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let own = std::iter::once((client, train.targets.counts(0..rows)));
         let corrections = prior_correction::of_clients(own, terms.class_prior.as_ref());
@@ -218,10 +219,10 @@ impl<B: Backend> SiteClient<B> {
         let evaluator = ClientEvaluator {
             model,
             session,
-            validation: held(validation),
-            calibration: CalibrationRows::new(held(calibration)),
+            validation: held(scored.validation),
+            calibration: CalibrationRows::new(held(scored.calibration)),
             corrections,
-            test: held(test),
+            test: held(scored.test),
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.evaluation.chunk,
             bins: config.evaluation.bins,
@@ -239,6 +240,7 @@ impl<B: Backend> SiteClient<B> {
             built,
             at,
             evaluator,
+            test: held(test),
             test_lines,
             notes,
             shape,
@@ -294,7 +296,17 @@ impl<B: Backend> SiteClient<B> {
         let own = train.targets.counts(0..train.rows());
         let checked = terms.check_weights(self.site.tell, &own);
         checked.map_err(RunError::Config)?;
-        let test = if config.evaluation.rows == EvaluationRows::Validation { validation.clone() } else { test };
+        let (test, own) = match config.evaluation.rows {
+            EvaluationRows::Test => (test, &self.rows.test),
+            EvaluationRows::Validation => (validation.clone(), &self.rows.validation),
+        };
+        // Of rows that a server is not told of it gets no scores.
+        let scored = |rows: &Dataset, own| if is_scored(self.site.tell, own) { rows.clone() } else { rows.select(&[]) };
+        let scored = Scored {
+            validation: scored(&validation, &self.rows.validation),
+            calibration: scored(&calibration, &self.rows.calibration),
+            test: scored(&test, own),
+        };
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
@@ -307,7 +319,7 @@ impl<B: Backend> SiteClient<B> {
         }
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
-        Ok(Ready { config, model, session, train, validation, calibration, test, notes, basis, initial })
+        Ok(Ready { config, model, session, train, scored, test, notes, basis, initial })
     }
 }
 
@@ -317,15 +329,22 @@ struct Ready<B: Backend> {
     model: Arc<dyn Model>,
     session: Session<B>,
     train: Dataset,
-    validation: Dataset,
-    calibration: Dataset,
-    /// The rows that are evaluated: the test rows, or with `evaluation.rows` the validation rows.
+    scored: Scored,
+    /// The rows of the site's own results: the test rows, or with `evaluation.rows` the validation rows.
     test: Dataset,
     /// Notes on the cells of all these rows.
     notes: Vec<String>,
     /// The basis of the features, of a run with `data.rotate`.
     basis: Option<Rotation>,
     initial: Particles<B>,
+}
+
+/// The rows that are scored for a server: those held out, or none of a kind of which the site has too few to tell of them.
+struct Scored {
+    validation: Dataset,
+    calibration: Dataset,
+    /// The rows that are evaluated.
+    test: Dataset,
 }
 
 impl<B: Backend> SiteClient<B> {
@@ -450,7 +469,7 @@ impl<B: Backend> Part<B> {
     /// Writes the site's own results after the last round: with its own predictor, or with the published particles.
     fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
         let own = is_own.then(|| self.half.predictor(request)).transpose()?;
-        let ClientEvaluator { model, session, test, scale, corrections, .. } = &self.evaluator;
+        let (ClientEvaluator { model, session, scale, corrections, .. }, test) = (&self.evaluator, &self.test);
         let published = request.message.arrays.get(PARTICLES);
         let published = published.map(|array| Particles::from_array(array, model.layout(), session)).transpose()?;
         let predictor = match &own {
@@ -465,7 +484,7 @@ impl<B: Backend> Part<B> {
             Kept::Published(_) | Kept::OwnOfRows(_) => None,
         };
         // A site without such rows has nothing to report on, and still a model.
-        let outputs = self.evaluator.predicted(request, own)?;
+        let outputs = self.evaluator.predicted(test, request, own)?;
         let predicted = outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale));
         let predicted = predicted.transpose()?;
         let results = SiteResults {

@@ -297,6 +297,6 @@ impl<B: Backend> ClientPredictor<B> {
             chunk,
             bins: 1,
         };
-        evaluator.predicted(&request, Some(predictor))
+        evaluator.predicted(&evaluator.test, &request, Some(predictor))
     }
 }

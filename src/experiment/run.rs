@@ -136,7 +136,7 @@ fn run_with<B: Backend>(
         .iter()
         .for_each(|note| observer.note(note));
     observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
-    let policy = config.fault_policy(can).with_nonce(random::nonce());
+    let policy = config.fault_policy(can, random::nonce());
     let evaluator = RoundEvaluator::new(RowsAt::Here(&test), validation.as_ref().map(RowsAt::Here));
     let names = ClientNames::new(if can.centralised { Vec::new() } else { partition.names().to_vec() });
     let prepared = Prepared {

@@ -41,7 +41,7 @@ pub fn serve<B: Backend>(
     let can = algorithm.capabilities();
     check(config)?;
     artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(config, B::NAME))?;
-    let mut policy = config.fault_policy(can).with_nonce(random::nonce());
+    let mut policy = config.fault_policy(can, random::nonce());
     if let Some(past) = artifacts.as_deref().and_then(Artifacts::past) {
         // A run that resumes has its own number, by which its sites know it.
         policy.restore(past.reliability()?);

@@ -124,16 +124,17 @@ impl Sites {
             && self.agreement.validation_rows.iter().all(|rows| *rows == 0)
         {
             return Err(RunError::Config(format!(
-                "{key}: no site holds out validation rows; set `data.validation_fraction` or `data.validation_path` in the sites' \
-                 own files"
+                "{key}: no site tells of validation rows; set `data.validation_fraction` or `data.validation_path` in the sites' \
+                 own files. Of fewer than its `tell.min_rows` a site does not tell"
             )));
         }
         if config.calibration != CalibrationConfig::default()
             && self.agreement.calibration_rows.iter().all(|rows| *rows == 0)
         {
             return Err(RunError::Config(
-                "[calibration] is fitted to rows that sites hold out for it, and no site has any; set \
-                 `data.calibration_fraction` or `data.calibration_path` in the sites' own files"
+                "[calibration] is fitted to rows that sites hold out for it, and no site tells of any; set \
+                 `data.calibration_fraction` or `data.calibration_path` in the sites' own files. Of fewer than its \
+                 `tell.min_rows` a site does not tell"
                     .into(),
             ));
         }

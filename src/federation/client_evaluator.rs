@@ -19,7 +19,7 @@ use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request, Scoring}
 use crate::rows::Table;
 
 /// Held-out rows: a table, its targets in the form that the metrics take, and the rows of each client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HeldOut {
     /// Features and encoded targets.
     pub table: Table,
@@ -115,17 +115,22 @@ impl<B: Backend> ClientEvaluator<B> {
         })
     }
 
-    /// The predictions of all test rows of the client of this request, by its own predictor, or by the published particles
-    /// where none is given; `None` where it has no rows.
+    /// The predictions of all rows that the client of this request has among those held out, by its own predictor, or by the
+    /// published particles where none is given; `None` where it has no rows.
     ///
     /// # Errors
     /// The published particles are missing, or the device does not answer.
-    pub fn predicted(&self, request: &Request, own: Option<Predictor<B>>) -> Result<Option<Outputs>, RunError> {
+    pub fn predicted(
+        &self,
+        held: &HeldOut,
+        request: &Request,
+        own: Option<Predictor<B>>,
+    ) -> Result<Option<Outputs>, RunError> {
         let predict = match own {
             Some(own) => self.own(request, own)?,
             None => self.published(request)?,
         };
-        self.predicted_of(&self.test, request, &predict)
+        self.predicted_of(held, request, &predict)
     }
 
     /// The predictions of all rows that the client of this request has among those held out; `None` where it has none.

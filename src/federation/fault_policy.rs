@@ -59,8 +59,9 @@ pub struct ClientReliability {
     pub norms: Norms,
     /// The last round in which a training reply was aggregated, by client.
     pub counted: BTreeMap<ClientId, usize>,
-    /// A number that distinguishes this run from others of the same configuration; no result depends on it.
-    pub nonce: u64,
+    /// The number of the run, drawn at its start, by which clients tell its requests from those of other runs. No result
+    /// depends on it.
+    pub number: u64,
 }
 
 /// The rules and the record of the clients.
@@ -68,26 +69,18 @@ pub struct ClientReliability {
 pub struct FaultPolicy {
     /// The rules.
     pub rules: Rules,
-    /// The fingerprint of the configuration; see [`Self::number`].
-    pub run: u64,
     pub(super) reliability: ClientReliability,
 }
 
 impl FaultPolicy {
-    /// The rules at the start of a run.
-    pub fn new(rules: Rules, run: u64) -> Self {
-        Self { rules, run, reliability: ClientReliability::default() }
-    }
-
-    /// Sets the number that distinguishes this run from others of the same configuration.
-    pub fn with_nonce(mut self, nonce: u64) -> Self {
-        self.reliability.nonce = nonce;
-        self
+    /// The rules at the start of a run with this number.
+    pub fn new(rules: Rules, number: u64) -> Self {
+        Self { rules, reliability: ClientReliability { number, ..ClientReliability::default() } }
     }
 
     /// The number of the run, which every request and reply contains.
     pub fn number(&self) -> u64 {
-        self.run ^ self.reliability.nonce
+        self.reliability.number
     }
 
     /// The last round in which a training reply of this client was aggregated; 0 where none was.

@@ -73,8 +73,8 @@ pub struct Tell {
     pub categories: bool,
     /// Whether the number of training rows of each class is told.
     pub class_counts: bool,
-    /// The number of training rows below which no sums are told, and of cells below which a column is missing in training;
-    /// with a column of groups that of groups.
+    /// The number of training rows below which no sums are told, of cells below which a column is missing in training, and of
+    /// held-out rows below which they are not scored for a server; with a column of groups that of groups.
     pub min_rows: usize,
     /// Whether sums of products of two columns over the training rows are told too.
     pub products: bool,
@@ -132,7 +132,7 @@ const TELL: &[Key] = &[
         "min_rows",
         COUNT,
         I(10),
-        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. With `data.group_column` groups count, such as patients, not rows. A run is refused whose weights of classes make the training rows count as fewer equal ones.",
+        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. Of fewer validation, calibration or test rows a server is told that there are none, and no scores. With `data.group_column` groups count, such as patients, not rows. A run is refused whose weights of classes make the training rows count as fewer equal ones.",
     ),
     key(
         "products",
@@ -223,6 +223,11 @@ impl Tell {
     /// The number of values below which a column tells nothing of them: 0 where no sums are told at all.
     pub fn few(&self) -> usize {
         if self.statistics { self.min_rows } else { 0 }
+    }
+
+    /// Whether a server may be told of this number of held-out rows, or groups, and of sums of scores over them.
+    pub fn scores_of(&self, rows: usize) -> bool {
+        rows >= self.min_rows
     }
 
     /// Whether sums of products over this number of training rows, or groups, may be told.

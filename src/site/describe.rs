@@ -238,13 +238,14 @@ pub fn print(run: u64, sha256: &str) -> String {
 /// - `run`: the number of the run, the key of the file's print.
 pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
     let SiteRows { train, validation, calibration, test, columns, sha256, .. } = rows;
+    let count_told = |held_out: &Dataset| if is_scored(site.tell, held_out) { held_out.rows() } else { 0 };
     Description {
         index: site.index,
         name: site.name.clone(),
         rows: train.rows(),
-        validation_rows: validation.rows(),
-        calibration_rows: calibration.rows(),
-        test_rows: test.rows(),
+        validation_rows: count_told(validation),
+        calibration_rows: count_told(calibration),
+        test_rows: count_told(test),
         width: train.width(),
         features: train.feature_names.clone(),
         columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
@@ -253,6 +254,11 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         products: site.tell.products_of(unit_count(train)),
         print: print(run, sha256),
     }
+}
+
+/// Whether a server is told of these held-out rows of a site, and of sums of scores over them.
+pub fn is_scored(tell: Tell, held_out: &Dataset) -> bool {
+    tell.scores_of(unit_count(held_out))
 }
 
 fn target(site: &SiteConfig, rows: &SiteRows) -> TargetDescription {
@@ -306,8 +312,8 @@ fn sums(train: &Dataset, columns: &Columns, categories: bool) -> Sums {
     Sums { features, tallies, target: target.filter(|column| column.sum.value().is_finite()) }
 }
 
-/// What the person who is responsible for the rows should know about a description, one sentence or two each.
-pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
+/// What the person who is responsible for the rows should know about their description, one sentence or two each.
+pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<String> {
     let mut problems = Vec::new();
     if site.tell.statistics && told.sums.is_none() {
         let few = match site.data.reading.group_column.as_str() {
@@ -375,6 +381,18 @@ pub fn problems(site: &SiteConfig, told: &Description) -> Vec<String> {
         problems.push(
             "The file has no header: its columns are matched with those of other sites by their position alone.".into(),
         );
+    }
+    let held_out = [("validation", &rows.validation), ("calibration", &rows.calibration), ("test", &rows.test)];
+    let few = held_out.iter().filter(|(_, rows)| rows.rows() > 0 && !is_scored(site.tell, rows));
+    let few: Vec<String> = few.map(|(name, rows)| format!("{} for {name}", unit_count(rows))).collect();
+    if !few.is_empty() {
+        let units = if rows.train.groups.is_some() { "groups of rows" } else { "rows" };
+        problems.push(format!(
+            "Few {units} are held out ({}), fewer than tell.min_rows = {}: a server is told that there are none, and gets no scores \
+             of them. More of them, or a smaller tell.min_rows, would change that.",
+            few.join(", "),
+            site.tell.min_rows
+        ));
     }
     problems
 }
@@ -507,7 +525,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_description_has_counts_names_exact_sums_and_constants() {
-        let told = describe(&site(1), &three(classes(&[1, 0, 1], &["alder", "oak"])), 7);
+        let rows = three(classes(&[1, 0, 1], &["alder", "oak"]));
+        let told = describe(&site(1), &rows, 7);
         assert_eq!((told.index, told.rows, told.test_rows, told.width), (1, 3, 3, 2));
         assert_eq!(told.features.as_deref(), Some(&["ph".to_owned(), "flow".to_owned()][..]));
         let names = vec!["alder".into(), "oak".into()];
@@ -516,7 +535,7 @@ pub(super) mod tests {
         let columns: Vec<_> = sums.features.iter().map(|column| (column.sum.value(), column.constant)).collect();
         assert_eq!(columns, [(-0.25, None), (21., Some(7.))]);
         assert!(sums.target.is_none());
-        let problems = problems(&site(1), &told);
+        let problems = problems(&site(1), &rows, &told);
         assert_eq!(
             problems,
             ["Column `flow` holds 7 in every training row that has a value; this value is told, as its constant."]
@@ -540,8 +559,10 @@ pub(super) mod tests {
         assert!(told(Tell { statistics: false, ..all }).sums.is_none());
         let few = Tell { min_rows: 4, ..all };
         assert!(told(few).sums.is_none());
-        let problems = problems(&SiteConfig { tell: few, ..site(0) }, &told(few));
+        assert_eq!((told(all).test_rows, told(few).test_rows), (3, 0));
+        let problems = problems(&SiteConfig { tell: few, ..site(0) }, &rows, &told(few));
         assert!(problems[0].contains("3 training rows, fewer than tell.min_rows = 4"), "{problems:?}");
+        assert!(problems[1].contains("held out (3 for test), fewer than tell.min_rows = 4"), "{problems:?}");
         let without = told(Tell { class_counts: false, ..all });
         assert!(matches!(without.target, TargetDescription::Classes { counts: None, .. }));
     }
@@ -557,16 +578,17 @@ pub(super) mod tests {
 
     #[test]
     fn a_target_that_names_almost_every_row_is_questioned() {
-        let told = describe(&site(0), &three(classes(&[0, 1, 2], &["Ada", "Emmy", "Mary"])), 7);
-        let problems = problems(&site(0), &told);
+        let rows = three(classes(&[0, 1, 2], &["Ada", "Emmy", "Mary"]));
+        let problems = problems(&site(0), &rows, &describe(&site(0), &rows, 7));
         assert!(problems.iter().any(|problem| problem.starts_with("There are 3 classes for 3 training rows")));
     }
 
     #[test]
     fn fractions_in_a_classification_are_not_told_as_classes() {
-        let told = describe(&site(0), &three(classes(&[1, 0, 1], &["12.75", "13"])), 7);
+        let rows = three(classes(&[1, 0, 1], &["12.75", "13"]));
+        let told = describe(&site(0), &rows, 7);
         assert_eq!(told.target, TargetDescription::Fractions);
         assert!(!serde_json::to_string(&told).unwrap().contains("12.75"));
-        assert!(problems(&site(0), &told).iter().any(|problem| problem.contains("data.task = \"regression\"")));
+        assert!(problems(&site(0), &rows, &told).iter().any(|problem| problem.contains("data.task = \"regression\"")));
     }
 }

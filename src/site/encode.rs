@@ -213,7 +213,7 @@ mod tests {
         let secret = SiteConfig { tell, ..site(1) };
         let description = describe(&secret, &south(Missing::Mean), 7);
         assert!(!serde_json::to_string(&description).unwrap().contains("attic"));
-        assert!(problems(&secret, &description)[0].contains("tell.categories = false"));
+        assert!(problems(&secret, &south(Missing::Mean), &description)[0].contains("tell.categories = false"));
         assert!(
             message(&[told(&north(Missing::Mean), 0), description])
                 .starts_with("site `site-1` does not tell the texts")

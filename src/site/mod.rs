@@ -36,7 +36,7 @@ mod pooled_tables;
 pub use agree::{Agreement, Means, agree};
 pub use check::MOST_ROWS;
 pub use config::{MOST_INDEX, SiteConfig, SiteData, SiteLimits, Tell, schema};
-pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, print, problems};
+pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, is_scored, print, problems};
 pub use disagreement::Disagreement;
 pub use disk::{Disk, DiskError, MEANS, PRODUCTS, RESIDUALS};
 pub use fit::{Holder, Misfit};

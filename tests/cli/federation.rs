@@ -452,7 +452,7 @@ fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_cha
     let place = place();
     place.refuses(
         &line("--set evaluation.rows=validation"),
-        &["no site holds out validation rows", "data.validation_fraction"],
+        &["no site tells of validation rows", "data.validation_fraction"],
     );
     for site in 0..K {
         let file = format!("{site}/site.toml");
@@ -487,6 +487,27 @@ fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_cha
         &line("--set evaluation.rows=validation --set data.test_path=0/test.csv --set data.target=outcome"),
         &["scores rows of the sites", "data.test_path"],
     );
+}
+
+#[test]
+fn of_fewer_held_out_rows_than_it_allows_a_site_tells_nothing_and_reports_on_them_itself() {
+    let place = place();
+    let file = place.text("1/site.toml");
+    place.write("1/site.toml", file.clone() + "validation_fraction = 0.3\n");
+    place.works(&line("--set rounds=2 --out runs/told"));
+    // 30 validation and 30 test rows, of 100 and of a file.
+    place.write("1/site.toml", file + "validation_fraction = 0.3\n[tell]\nmin_rows = 31\n");
+    place.works(&line("--set rounds=2 --out runs/few"));
+    let bytes = |run: &str| place.bytes(&format!("runs/{run}/particles.safetensors"));
+    assert!(bytes("told") == bytes("few"));
+    let rows = |run: &str| place.json(&format!("runs/{run}/summary.json"))["evaluation"]["rows"].as_u64().unwrap();
+    assert_eq!((rows("told"), rows("few")), (90, 60));
+    assert!(place.text("runs/told/partition.txt").contains("\n1 ward-1 70 30 30\n"));
+    assert!(place.text("runs/few/partition.txt").contains("\n1 ward-1 70 0 0\n"));
+    // The site's own results of both runs are on its 30 test rows.
+    let cards = runs_at(&place, "1").into_iter().map(|run| format!("1/state/{run}/results/report/MODEL_CARD.md"));
+    assert_eq!(cards.filter(|card| place.text(card).contains("On 30 test rows")).count(), 2);
+    place.refuses(&line("--set evaluation.rows=validation"), &["no site tells of validation rows", "tell.min_rows"]);
 }
 
 #[test]

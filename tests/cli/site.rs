@@ -55,6 +55,10 @@ impl Sites {
     }
 }
 
+/// A table of a site that tells of two held-out rows.
+const FEW: &str = "[tell]\nmin_rows = 2";
+
+/// The classes of a table.
 const TREES: &[&str] = &["alder", "oak"];
 
 /// The part of a text between two headings.
@@ -65,7 +69,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 #[test]
 fn a_site_reads_what_would_be_told_and_what_not() {
     let sites = Sites::new();
-    let printed = sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "").prints("sites/north.toml");
+    let printed = sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), FEW).prints("sites/north.toml");
     let told = between(&printed, "told to the server:\n", "never leaves this machine:\n");
     for line in [
         "  - name `north`, client 0\n",
@@ -99,7 +103,7 @@ fn a_site_reads_what_would_be_told_and_what_not() {
 fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
     let sites = Sites::new();
     let rows = table("ph,flow,tree", 0, 12, TREES);
-    let printed = sites.site("north", 0, &rows, "").prints("sites/north.toml --json");
+    let printed = sites.site("north", 0, &rows, FEW).prints("sites/north.toml --json");
     assert_eq!(printed.lines().count(), 1);
     let mut told: Value = serde_json::from_str(&printed).unwrap();
     let print = told.as_object_mut().unwrap().remove("print").unwrap();
@@ -313,7 +317,7 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
     let training = table("ph,flow,tree", 0, 12, TREES);
     let of_files = "validation_path = \"v.csv\"\ncalibration_path = \"c.csv\"\n";
     // A share is for a site without such a file.
-    sites.site("north", 0, &training, &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25"));
+    sites.site("north", 0, &training, &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25\n{FEW}"));
     let validation = format!("flow,ph,tree\n{},{},oak\n{},{},alder\n1.5,2.5,yew\n", flow(3), ph(3), flow(4), ph(4));
     sites.0.write("sites/v.csv", validation).write("sites/c.csv", table("ph,flow,tree", 50, 2, TREES));
     let printed = sites.prints("sites/north.toml");

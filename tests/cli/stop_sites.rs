@@ -168,7 +168,7 @@ fn a_federation_without_the_rows_for_it_is_refused_before_anything_is_written() 
     let place = Place::new();
     let command = split(&place, &format!("{KEYS} --set partition.validation=0"), "rehearsal");
     for (keys, words) in [
-        ("--set stop.patience=3", ["stop.patience: no site holds out validation rows", "data.validation_path"]),
+        ("--set stop.patience=3", ["stop.patience: no site tells of validation rows", "data.validation_path"]),
         ("--set lr_schedule.kind=plateau", ["lr_schedule.kind = \"plateau\"", "data.validation_fraction"]),
         ("--set stop.patience=3 --set stop.metric=rmse", ["`stop.metric` = \"rmse\"", "classification"]),
         ("--set stop.patience=3 --set evaluation.personal=true", ["evaluation.personal", "leave one of the two out"]),

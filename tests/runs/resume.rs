@@ -408,12 +408,12 @@ fn a_step_size_that_falls_on_plateaus_falls_in_a_continued_run_where_it_does_in_
     assert!(whole[2] != whole[6] && whole[6] != whole[9], "{whole:?}");
 }
 
-/// The run's nonce in the newest checkpoint of a directory.
-fn nonce(path: &Path) -> u64 {
+/// The number of the run in the newest checkpoint of a directory.
+fn number(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
     let saved = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/reliability-")).max();
     let state = codec::decode(&fs::read(saved.unwrap()).unwrap()).unwrap();
-    ClientReliability::from_state(&state).unwrap().nonce
+    ClientReliability::from_state(&state).unwrap().number
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn two_runs_of_one_config_have_different_numbers_and_a_resumed_run_keeps_its_own
     let run_at = |name: &str, rounds: &str, resumes: bool| {
         let (experiment, mut artifacts) = on(&small("fedavg", &[rounds]), &dir.path().join(name), resumes);
         let outcome = run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-        (bits(&outcome), nonce(&dir.path().join(name)))
+        (bits(&outcome), number(&dir.path().join(name)))
     };
     let (one, other) = (run_at("one", "rounds=4", false), run_at("other", "rounds=4", false));
     assert_eq!(one.0, other.0);

@@ -110,7 +110,7 @@ fn evaluated(text: &str, own: bool, around: Option<&Around>) -> Vec<(EvaluatedRo
     let there = RoundEvaluator::new(at(counted), Some(at(vec![2; clients])));
     let here = RoundEvaluator::new(RowsAt::Here(&here), Some(RowsAt::Here(&validation_here)));
     let mut both = Both { here, there, fleet, clients, own, evaluated: Vec::new() };
-    let policy = &mut config.fault_policy(config.algorithm.capabilities());
+    let policy = &mut config.fault_policy(config.algorithm.capabilities(), 1);
     let (server, schedule, diagnosis) = (&mut *server, &mut *schedule, config.diagnosis());
     let mut federation = Federation { server, schedule, fleet, rows: &counts, diagnosis, policy, session };
     federation.serve(1..=config.rounds, &|_, _| {}, &mut both).unwrap();

@@ -239,7 +239,7 @@ pub fn serve_fleet(
     }
     let fleet = config.fleet(config.algorithm.capabilities(), fleet, clients, streams);
     let (server, schedule, policy) =
-        (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities()));
+        (&mut *server, &mut *schedule, &mut config.fault_policy(config.algorithm.capabilities(), 1));
     let mut log = Log::default();
     let outside = around.map(|around| around(&*fleet));
     let fleet_outside: &dyn Fleet = outside.as_deref().unwrap_or(&*fleet);
