@@ -5,6 +5,7 @@
 mod allocator;
 mod headless;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use fedstein::command::{STACK, execute};
@@ -17,6 +18,14 @@ fn main() -> ExitCode {
     let run = || fedstein::cli::run(std::env::args_os(), execute);
     match rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global() {
         Ok(()) => rayon::scope(|_| run()),
-        Err(_) => run(),
+        // Without a pool every parallel computation would panic.
+        Err(error) => {
+            // A failure is ignored: the stream may be closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "error: cannot start the threads: {error}; is the number of processes limited? `RAYON_NUM_THREADS=1` starts one"
+            );
+            ExitCode::FAILURE
+        }
     }
 }

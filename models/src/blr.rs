@@ -264,6 +264,10 @@ impl ModelKind for BlrSpec {
         let unused = UnusedKeys { keys: &["probit_lambda"], why: "`model.predictive` is not \"probit\"".into() };
         if self.predictive == Predictive::Probit { Vec::new() } else { vec![unused] }
     }
+
+    fn has_curvature(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -244,4 +244,8 @@ impl ModelKind for BnnSpec {
     fn unused_keys(&self, is_classification: bool) -> Vec<UnusedKeys> {
         unused_gamma(self.weight_precision, is_classification)
     }
+
+    fn has_curvature(&self) -> bool {
+        true
+    }
 }

@@ -85,7 +85,7 @@ pub trait ModelKind {
 
     /// Whether the model computes the curvature of its likelihood.
     fn has_curvature(&self) -> bool {
-        true
+        false
     }
 
     /// Whether the model needs the pixels of an image side by side.

@@ -162,8 +162,4 @@ impl ModelKind for MixtureSpec {
     fn targets(&self) -> ModelTargets {
         ModelTargets::ToyDensity
     }
-
-    fn has_curvature(&self) -> bool {
-        false
-    }
 }

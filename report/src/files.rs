@@ -157,6 +157,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     })
 }
 
+/// Whether this is the name of a temporary file of one of these files, which a killed process has left; see [`write_atomic`].
+pub fn is_temporary(name: &str, files: &[&str]) -> bool {
+    let of = |file: &&str| {
+        name.strip_prefix('.').and_then(|name| name.strip_prefix(*file)).is_some_and(|rest| rest.starts_with('.'))
+    };
+    name.ends_with(".tmp") && files.iter().any(of)
+}
+
 fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(bytes)?;

@@ -94,4 +94,4 @@ pub use svg::{
 };
 pub use text::decimals;
 pub use verdict::CalibrationVerdict;
-pub use write::{Rendered, ReportFiles, overall, overall_of_groups, render, verdict, write};
+pub use write::{FILES, Rendered, ReportFiles, overall, overall_of_groups, render, verdict, write};

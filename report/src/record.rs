@@ -23,6 +23,8 @@ pub struct RoundRecord {
     pub seconds: f64,
     /// Seconds of this round.
     pub round_seconds: f64,
+    /// The seconds since the start of the run in which rows were scored.
+    pub evaluation_seconds: f64,
 }
 
 impl RoundRecord {
@@ -60,11 +62,13 @@ impl Serialize for RoundRecord {
         map.serialize_entry("downlink_bytes", &self.downlink_bytes)?;
         map.serialize_entry("seconds", &self.seconds)?;
         map.serialize_entry("round_seconds", &self.round_seconds)?;
+        map.serialize_entry("evaluation_seconds", &self.evaluation_seconds)?;
         map.end()
     }
 }
 
-/// The metrics of a round that `summary.json`, the curves of a report and the table of runs have, by their keys.
+/// The metrics of a round that `summary.json`, the curves of a report (from the top down) and the table of runs have, by their
+/// keys.
 pub const HEADLINE: [&str; 4] = ["accuracy", "nll", "ece", "rmse"];
 
 /// Records as `summary.json` and `report.json` hold them, for `#[serde(with)]`: an array of objects
@@ -142,12 +146,13 @@ mod tests {
             downlink_bytes: 20,
             seconds: 1.5,
             round_seconds: 0.5,
+            evaluation_seconds: 0.25,
         }
     }
 
     #[test]
     fn json_is_one_flat_object_in_which_nan_is_null() {
-        let expected = r#"{"round":2,"clients":[0,3],"accuracy":0.5,"nll":null,"ece":null,"uplink_bytes":10,"downlink_bytes":20,"seconds":1.5,"round_seconds":0.5}"#;
+        let expected = r#"{"round":2,"clients":[0,3],"accuracy":0.5,"nll":null,"ece":null,"uplink_bytes":10,"downlink_bytes":20,"seconds":1.5,"round_seconds":0.5,"evaluation_seconds":0.25}"#;
         assert_eq!(record().to_json().unwrap(), expected);
     }
 

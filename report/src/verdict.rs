@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
+use crate::metrics::{Bin, Calibration, CoverageRow, Estimate, Interval, ScoredClasses};
 use crate::skill::Skill;
 use crate::text::{number, percent, points, rows};
 
@@ -18,7 +18,7 @@ pub(crate) const FEWEST_ROWS: usize = 10;
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
-    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression also `biased`.
+    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression or of two classes also `biased`.
     pub kind: &'static str,
     /// One short line.
     pub headline: String,
@@ -30,10 +30,17 @@ pub struct CalibrationVerdict {
 }
 
 impl CalibrationVerdict {
-    /// The verdict on the mean gap, which counts only if its 95 % interval excludes 0. `skill` compares the accuracy of the rows with a prediction without skill, where that is known.
+    /// The verdict on the mean gap, which counts only if its 95 % interval excludes 0. With two classes the gaps of the rows that
+    /// are given to the one and to the other may cancel: a probability of the second class that is too high or too low on
+    /// average comes first, and without a gap probabilities that are too extreme, or too little.
+    ///
+    /// # Arguments
+    /// * `second`: what is known of the probabilities of the second class, where there are two
+    /// * `skill`: compares the accuracy of the rows with a prediction without skill, where that is known
     pub(super) fn of_classes(
         calibration: &Calibration,
         interval: Option<Interval>,
+        second: Option<&SecondClass>,
         skill: impl FnOnce(f64) -> Skill,
     ) -> Self {
         let filled = || calibration.bins().iter().filter(|bin| bin.n > 0);
@@ -44,17 +51,29 @@ impl CalibrationVerdict {
         let gap = confidence - accuracy;
         let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         let is_wide = interval.is_none_or(|i| (i.hi - i.lo) / 2.0 > WIDE);
-        let kind = match () {
-            () if calibration.rows() < FEWEST_ROWS || (!certain && is_wide) => "too few rows",
-            () if !certain || gap.abs() < NOTABLE => "calibrated on average",
-            () if gap > 0.0 => "over-confident",
-            () => "under-confident",
-        };
-        let headline = match kind {
-            "over-confident" => format!("Over-confident by {:.1} points", 100.0 * gap),
-            "under-confident" => format!("Under-confident by {:.1} points", -100.0 * gap),
-            "too few rows" => "Too few rows to tell".to_owned(),
-            _ => "No systematic over- or under-confidence".to_owned(),
+        let shift = second.filter(|second| second.is_shifted());
+        let slope = second.and_then(SecondClass::notable_slope).filter(|_| calibration.rows() >= FEWEST_ROWS);
+        let points_off = format!("{:.1} points", 100.0 * gap.abs());
+        let too_few = || ("too few rows", "Too few rows to tell".to_owned());
+        let (kind, headline) = match () {
+            () if calibration.rows() < FEWEST_ROWS => too_few(),
+            () if let Some(second) = shift => ("biased", second.headline()),
+            () if certain && gap >= NOTABLE => ("over-confident", format!("Over-confident by {points_off}")),
+            () if certain && gap <= -NOTABLE => ("under-confident", format!("Under-confident by {points_off}")),
+            () if let Some(slope) = slope.filter(|slope| slope.value < 1.0) => {
+                let slope = number(slope.value);
+                (
+                    "over-confident",
+                    format!("Over-confident: the probabilities are too extreme (calibration slope {slope})"),
+                )
+            }
+            () if let Some(slope) = slope => {
+                let slope = number(slope.value);
+                let what = "the probabilities are too close to each other";
+                ("under-confident", format!("Under-confident: {what} (calibration slope {slope})"))
+            }
+            () if !certain && is_wide => too_few(),
+            () => ("calibrated on average", "No systematic over- or under-confidence".to_owned()),
         };
         let Skill { warning, better } = skill(accuracy);
         let mut text = beginning(warning.as_deref());
@@ -67,6 +86,14 @@ impl CalibrationVerdict {
         if let Some(Interval { lo, hi }) = interval {
             text +=
                 &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
+        }
+        if let Some(second) = shift.filter(|_| kind == "biased") {
+            text += &format!(" {}", second.sentence());
+        }
+        if let Some(slope) = slope {
+            let Interval { lo, hi } = slope.interval(0.95);
+            let (slope, lo, hi) = (number(slope.value), number(lo), number(hi));
+            text += &format!(" The calibration slope is {slope} (95 % interval {lo} to {hi}; 1 is right).");
         }
         if let Some(sentence) = better {
             text += &format!(" {sentence}");
@@ -136,6 +163,87 @@ impl CalibrationVerdict {
             text += &format!(" {}", bias.sentence(n));
         }
         Self { kind, headline, text, warning }
+    }
+}
+
+/// The probabilities of the second of two classes.
+#[derive(Debug, Clone)]
+pub(super) struct SecondClass {
+    /// Its name.
+    pub name: String,
+    /// The number of rows n.
+    pub rows: usize,
+    /// The mean of the probability, less the share of rows of the class.
+    pub difference: f64,
+    /// The mean of the squared differences between probability and outcome: half the Brier score.
+    pub squared: f64,
+    /// The share of rows of the class, where it is known.
+    pub share: Option<f64>,
+    /// The calibration slope, where it is known.
+    pub slope: Option<Estimate>,
+}
+
+/// The level at which a difference of the second class or its slope counts. Above the 95 % of the gap, so that three
+/// questions find little more by chance than one.
+const SECOND_LEVEL: f64 = 0.99;
+/// The smallest distance of the slope from 1 that is reported.
+const NOTABLE_SLOPE: f64 = 0.1;
+/// The smallest difference that is reported of a rare class, as a part of its share.
+const NOTABLE_PART: f64 = 0.25;
+
+impl SecondClass {
+    /// What single rows tell.
+    pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
+        let slope = scored.recalibration()?.slope;
+        let rows = scored.rows().count();
+        let mean = |of: fn(f64, f64) -> f64| {
+            scored.rows().map(|(row, label)| of(row[1], f64::from(u8::from(label == 1)))).sum::<f64>() / rows as f64
+        };
+        let (difference, squared) = (mean(|p, y| p - y), mean(|p, y| (p - y).powi(2)));
+        Some(Self { name: name(), rows, difference, squared, share: Some(mean(|_, y| y)), slope })
+    }
+
+    /// Whether the probability is too high or too low on average: beyond chance, and by no small amount.
+    fn is_shifted(&self) -> bool {
+        let variance = (self.squared - self.difference.powi(2)).max(0.0) / (self.rows.max(2) - 1) as f64;
+        let rare = self.share.map_or(f64::INFINITY, |share| NOTABLE_PART * share.min(1.0 - share));
+        let Interval { lo, hi } =
+            Estimate { value: self.difference, standard_error: variance.sqrt() }.interval(SECOND_LEVEL);
+        (lo > 0.0 || hi < 0.0) && self.difference.abs() >= NOTABLE.min(rare)
+    }
+
+    /// The slope, where it is beyond chance and no small amount from 1.
+    fn notable_slope(&self) -> Option<Estimate> {
+        let is_notable = |slope: &Estimate| {
+            let Interval { lo, hi } = slope.interval(SECOND_LEVEL);
+            (lo > 1.0 || hi < 1.0) && (slope.value - 1.0).abs() >= NOTABLE_SLOPE
+        };
+        self.slope.filter(is_notable)
+    }
+
+    fn headline(&self) -> String {
+        let direction = if self.difference > 0.0 { "too high" } else { "too low" };
+        format!(
+            "Biased: the probability of `{}` is {direction} by {:.1} points on average",
+            self.name,
+            100.0 * self.difference.abs()
+        )
+    }
+
+    fn sentence(&self) -> String {
+        match self.share {
+            Some(share) => format!(
+                "The mean probability of `{}` is {}, and {} of the rows are of this class.",
+                self.name,
+                percent(share + self.difference),
+                percent(share)
+            ),
+            None => format!(
+                "The mean probability of `{}` is {} points from the share of rows of this class.",
+                self.name,
+                points(self.difference)
+            ),
+        }
     }
 }
 

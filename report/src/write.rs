@@ -171,6 +171,23 @@ pub fn write(report: &Report<'_>, dir: &Path) -> Result<ReportFiles, ReportError
     Ok(render(report)?.write(dir)?)
 }
 
+/// The names of all files that a report may have.
+pub const FILES: [&str; 13] = [
+    "report.json",
+    "bins.csv",
+    "groups.csv",
+    "reliability.svg",
+    "curves.svg",
+    "partition.svg",
+    "positive.svg",
+    "decision.svg",
+    "thresholds.csv",
+    "clients.svg",
+    "confusion.svg",
+    "confusion.csv",
+    "report.html",
+];
+
 impl Rendered {
     /// Writes the files of the report into `dir`, which is created if it is missing; each appears whole or not at all. Files
     /// of an earlier report that this one does not have are removed.
@@ -188,20 +205,35 @@ impl Rendered {
             Some(text) => put(name, text).map(Some),
             None => remove_if_there(&dir.join(name)).map(|()| None),
         };
+        let [
+            json,
+            bins,
+            groups,
+            reliability,
+            curves,
+            partition,
+            positive,
+            decision,
+            thresholds,
+            clients,
+            confusion,
+            confusion_table,
+            html,
+        ] = FILES;
         Ok(ReportFiles {
-            json: put("report.json", &self.json)?,
-            bins: put("bins.csv", &self.bins)?,
-            groups: put_some("groups.csv", &self.groups)?,
-            reliability: put("reliability.svg", &self.reliability)?,
-            curves: put_some("curves.svg", &self.curves)?,
-            partition: put_some("partition.svg", &self.partition)?,
-            positive: put_some("positive.svg", &self.positive)?,
-            decision: put_some("decision.svg", &self.decision)?,
-            thresholds: put_some("thresholds.csv", &self.thresholds)?,
-            clients: put_some("clients.svg", &self.clients)?,
-            confusion: put_some("confusion.svg", &self.confusion)?,
-            confusion_table: put_some("confusion.csv", &self.confusion_table)?,
-            html: put("report.html", &self.html)?,
+            json: put(json, &self.json)?,
+            bins: put(bins, &self.bins)?,
+            groups: put_some(groups, &self.groups)?,
+            reliability: put(reliability, &self.reliability)?,
+            curves: put_some(curves, &self.curves)?,
+            partition: put_some(partition, &self.partition)?,
+            positive: put_some(positive, &self.positive)?,
+            decision: put_some(decision, &self.decision)?,
+            thresholds: put_some(thresholds, &self.thresholds)?,
+            clients: put_some(clients, &self.clients)?,
+            confusion: put_some(confusion, &self.confusion)?,
+            confusion_table: put_some(confusion_table, &self.confusion_table)?,
+            html: put(html, &self.html)?,
             warning: self.warning.clone(),
         })
     }

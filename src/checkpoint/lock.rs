@@ -40,6 +40,10 @@ impl Lock {
     /// Locks an existing directory, where `is_there` says whether a lock holds.
     fn take_where(directory: &Path, is_there: impl Fn(&Self) -> io::Result<bool>) -> Result<Self, LockError> {
         let path = directory.join(LOCK);
+        if path.is_symlink() {
+            let reason = format!("`{LOCK}` is a link, which is not followed; remove it");
+            return Err(LockError::Io(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+        }
         for _ in 0..ATTEMPTS {
             let mut file = File::options()
                 .read(true)

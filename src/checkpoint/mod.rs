@@ -20,4 +20,4 @@ mod tensors;
 pub use error::CheckpointError;
 pub use manifest::{Identity, Manifest};
 pub use state::State;
-pub use store::{Position, Store, rounds};
+pub use store::{Position, Store, is_of_store, rounds};

@@ -216,15 +216,19 @@ impl Store {
             used.extend(generation.files.values().map(|entry| entry.file.clone()));
         }
         for name in names(&self.dir)? {
-            let temporary = name.starts_with('.') && name.ends_with(".tmp");
-            let ours = temporary || name.ends_with(".safetensors") || Manifest::round_of(&name).is_some();
-            if ours && !used.contains(&name) {
+            if is_of_store(&name) && !used.contains(&name) {
                 let path = self.dir.join(name);
                 fs::remove_file(&path).map_err(CheckpointError::io("remove", &path))?;
             }
         }
         Ok(())
     }
+}
+
+/// Whether this is a name that a store gives to a file, or a temporary one.
+pub fn is_of_store(name: &str) -> bool {
+    let temporary = name.starts_with('.') && name.ends_with(".tmp");
+    temporary || name.ends_with(".safetensors") || Manifest::round_of(name).is_some()
 }
 
 /// The rounds of the generations in a directory, ascending; none where there is no directory.

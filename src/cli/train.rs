@@ -1,6 +1,8 @@
 //! `fedstein train`.
 
+use std::io::Stdout;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -120,12 +122,15 @@ pub enum Display {
 }
 
 impl Display {
-    /// The observer that shows progress in this form.
-    pub fn observer(self) -> Box<dyn Observer> {
+    /// The observer that shows progress in this form; with JSON also the lines, which know whether all were written.
+    pub fn observer(self) -> (Box<dyn Observer>, Option<Arc<JsonLines<Stdout>>>) {
         match self {
-            Self::Bar => Box::new(Bar::stderr()),
-            Self::Json => Box::new(JsonLines::stdout()),
-            Self::Quiet => Box::new(Quiet),
+            Self::Bar => (Box::new(Bar::stderr()), None),
+            Self::Json => {
+                let lines = Arc::new(JsonLines::stdout());
+                (Box::new(lines.clone()), Some(lines))
+            }
+            Self::Quiet => (Box::new(Quiet), None),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::datasets::format::csv::places;
 use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;
-use crate::experiment::external::{About, CONTENTS, Evaluated, LabelledRows};
+use crate::experiment::external::{About, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::listed;
 use crate::experiment::new_rows::Besides;
@@ -51,7 +51,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         Some(out) => out.clone(),
         None => default_out(&run, &typed)?,
     };
-    output::check_new_directory(&out, CONTENTS, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
+    output::check_new_directory(&out, run_dir::EVALUATION, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
     let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
     if typed.own.client.is_none() && run.keeps_calibration_alone() {
         if let Some(level) = typed.level {
@@ -68,7 +68,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
     let directory = NewDirectory::create(&out)?;
     let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
-    directory.keep(CONTENTS)?;
+    directory.keep(run_dir::EVALUATION)?;
     print_text(&text((&evaluated, warning), &typed, &out)?)
 }
 

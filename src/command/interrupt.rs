@@ -96,7 +96,8 @@ impl Observer for Interruptible {
             return;
         }
         let (round, saved) = (self.round.load(Relaxed), self.saved.load(Relaxed));
-        if saved > 0 && saved + 1 == round {
+        // At most the present round is lost.
+        if saved > 0 && saved + 1 >= round {
             self.abandon(saved);
         }
         self.note(&format!("stopping after round {round}; a second interrupt ends at once and loses unsaved rounds"));

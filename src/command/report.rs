@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::output;
+use super::output::{self, NewDirectory};
 use crate::cli::{CliError, Report, ReportSource};
 use crate::experiment::finished::Finished;
 use crate::experiment::run_report::{TestRows, comparisons, unreadable, write_files};
@@ -22,13 +22,16 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
     // The run may come from an untrusted source: its report does not follow a link out of its directory.
     output::check_directory(&out, replace)?;
     let others = compare.iter().map(|run| Finished::open(run)).collect::<Result<Vec<_>, _>>()?;
+    // A new directory appears with all of its files. In one that is replaced each file appears whole, and its other files stay.
+    let new = if replace { None } else { Some(NewDirectory::create(&out)?) };
+    let to = new.as_ref().map_or(&*out, NewDirectory::staging);
     let files = match source {
         ReportSource::Run(path) => {
             let run = Finished::open(&path)?;
             // Read here, so that an internal error of the configuration keeps its exit code.
             let bins = bins.unwrap_or(run.config()?.evaluation.bins);
             let options = ReportOptions { bins: Some(bins), title, compare: &others, other_rows };
-            run.report(&out, options)?.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
+            run.report(to, options)?.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
         }
         ReportSource::Predictions(path) => {
             let predictions = csv::read_any(&path).map_err(unreadable)?;
@@ -48,10 +51,13 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
             let compare = comparisons(&others, &title, &rows.or_any(other_rows), bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let report = report::Report { title, content, bins, seed: 1, run, groups: None };
-            write_files(&report, &out)?
+            write_files(&report, to)?
         }
     };
-    crate::cli::print_line(&files.html.display().to_string())
+    let page = files.html.file_name().map_or_else(|| files.html.clone(), |page| out.join(page));
+    let contents: Vec<&str> = report::FILES.into_iter().chain([run_dir::MODEL_CARD]).collect();
+    new.map_or(Ok(()), |new| new.keep(&contents))?;
+    crate::cli::print_line(&page.display().to_string())
 }
 
 fn nothing_to_report(run: &Path) -> String {

@@ -28,10 +28,14 @@ pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     directory::check(&out, &study).map_err(CliError::Usage)?;
     let runs = plan.grid.runs(&plan.figure)?;
 
-    let kept = out.join(directory::RUNS);
-    create(&kept)?;
+    create(&out)?;
+    let _lock = directory::lock(&out).map_err(CliError::Usage)?;
+    // Before the lock was taken another study may have begun here.
+    directory::check(&out, &study).map_err(CliError::Usage)?;
     let failed = |error: crate::report::ReportError| CliError::Failed(error.to_string());
     directory::open(&out, &study).map_err(failed)?;
+    let kept = out.join(directory::RUNS);
+    create(&kept)?;
     let pending = Pending::of(runs, &kept);
     let total = pending.total();
     let about = format!("{}: {total} runs, {} of them kept from before", study.title, pending.known.len());

@@ -26,7 +26,7 @@ use crate::report::CalibrationResults;
 pub(super) fn train(train: Train) -> Result<(), CliError> {
     let Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display } = train;
     let log = log.map(|path| Log::new((&path, &out), (resume, force), &config.name, &resolved)).transpose()?;
-    let mut shown = display.observer();
+    let (mut shown, lines) = display.observer();
     if let Some(dir) = &tensorboard {
         outside("--tensorboard", dir, &out)?;
         shown = Box::new(Events::new(dir, shown)?);
@@ -70,6 +70,9 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
             Some(files) => writeln!(stdout, "\nreport  {}", headline::link(&files.html.display().to_string()))?,
             None => writeln!(stdout, "\nrun     {}", out.display())?,
         }
+    }
+    if let Some(error) = lines.and_then(|lines| lines.written().err()) {
+        return Err(CliError::Failed(format!("not all lines could be written to standard output: {error}")));
     }
     log.map_or(Ok(()), |log| log.written())
 }

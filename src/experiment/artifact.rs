@@ -14,7 +14,7 @@ use crate::checkpoint::lock::{Lock, LockError};
 use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::metrics::{ClientScores, Evaluation, PersonalScores, UncertaintySummary};
+use crate::metrics::{ClientScores, Evaluation, Metric, PersonalScores, UncertaintySummary};
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, read_text, write_atomic};
@@ -449,7 +449,7 @@ impl Artifacts {
             predicted => write_predicted(&self.path, predicted)?,
         };
         if let Some((_, scores)) = &outcome.personal {
-            dir.write(run_dir::CLIENTS, clients_csv(scores, names).as_bytes()).map_err(directory)?;
+            dir.write(run_dir::CLIENTS, clients_csv(scores, &outcome.visits, names).as_bytes()).map_err(directory)?;
             if scores.pooled().accuracy().is_some() {
                 let bins = csv::bins_csv(&scores.pooled().bins());
                 dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
@@ -464,6 +464,7 @@ impl Artifacts {
         facts.push(("rounds".into(), outcome.rounds.len().to_string()));
         facts.extend(outcome.best.map(|best| (BEST_ROUND.into(), best.to_string())));
         facts.push(("seconds".into(), format!("{:.1}", outcome.seconds)));
+        facts.push(("seconds of evaluation".into(), format!("{:.1}", outcome.evaluation_seconds)));
         facts.push(("uplink bytes".into(), bytes(|round| round.uplink_bytes)));
         facts.push(("downlink bytes".into(), bytes(|round| round.downlink_bytes)));
         let summary = Summary {
@@ -565,20 +566,23 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
     cut.map_err(|error| file(path, &error))
 }
 
-/// One line per client: its name where clients have names, the number of its test rows and the metrics of its own predictor on them; blank where
-/// undefined.
-fn clients_csv(scores: &PersonalScores, names: &ClientNames) -> String {
+/// The metrics of `clients.csv`, by their keys.
+const OF_CLIENTS: [&str; 6] = ["accuracy", "nll", "ece", "mce", "brier", "rmse"];
+
+/// One line per client: its name where clients have names, the number of its test rows, the number of rounds in which its reply
+/// was used, and the metrics of its own predictor on these rows; blank where undefined.
+fn clients_csv(scores: &PersonalScores, visits: &[usize], names: &ClientNames) -> String {
     let names = names.as_slice();
     let line = |(client, scores): (usize, &ClientScores)| {
         let of = Evaluation::of_sums(scores);
-        let numbers = [of.accuracy, of.nll, of.ece, of.mce, of.brier, of.rmse];
-        let cells = numbers.map(|value| value.map_or_else(String::new, |value| value.to_string()));
+        let value = |key: &str| Metric::of_key(key).and_then(|metric| of.value(metric));
+        let cells = OF_CLIENTS.map(|key| value(key).map_or_else(String::new, |value| value.to_string()));
         let name = names.get(client).map(|name| format!(",{}", csv::text_cell(name))).unwrap_or_default();
-        format!("{client}{name},{},{}\n", scores.rows(), cells.join(","))
+        format!("{client}{name},{},{},{}\n", scores.rows(), visits[client], cells.join(","))
     };
     let lines: String = scores.clients().iter().enumerate().map(line).collect();
     let name = if names.is_empty() { "" } else { ",name" };
-    format!("client{name},rows,accuracy,nll,ece,mce,brier,rmse\n{lines}")
+    format!("client{name},rows,visits,{}\n{lines}", OF_CLIENTS.join(","))
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {

@@ -31,8 +31,8 @@ use crate::remote::{
 };
 use crate::rows::{Shard, Table};
 use crate::site::{
-    Deviations, Disk, DiskError, Holder, MEANS, MOST_INDEX, Means, Misfit, PRODUCTS, RESIDUALS, SiteConfig, SiteLimits,
-    SiteRows, Squares, Terms, agreed_form, describe, is_scored, measure,
+    Deviations, Disk, DiskError, Holder, MEANS, MOST_INDEX, Means, Misfit, NO_PRODUCTS, NO_SUMS, NO_TEXTS, PRODUCTS,
+    RESIDUALS, SiteConfig, SiteLimits, SiteRows, Squares, Terms, agreed_form, describe, is_scored, measure,
 };
 
 /// A site that answers a server, one message after another.
@@ -117,7 +117,7 @@ impl<B: Backend> SiteClient<B> {
             Content::Moment(card) => return self.moment(run, card),
             Content::Residuals(terms) => {
                 if !self.site.tell.sums_of(unit_count(&self.rows.train)) {
-                    return Err("this site tells no sums of squared residuals (tell.statistics, tell.min_rows)".into());
+                    return Err(format!("this site {NO_SUMS}, which those of squared residuals are"));
                 }
                 let initial = opened.message(Default::default())?;
                 self.only_once(run, RESIDUALS, &(terms, initial.fingerprint()))?;
@@ -191,7 +191,8 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, scored, test, notes, basis, initial } = self.ready(terms, initial)?;
+        let Ready { config, model, session, train, scored, test, notes, basis, initial } =
+            self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let own = std::iter::once((client, train.targets.counts(0..rows)));
         let corrections = prior_correction::of_clients(own, terms.class_prior.as_ref());
@@ -262,9 +263,7 @@ impl<B: Backend> SiteClient<B> {
         }
         // Training on texts that a server guesses would say which there are.
         if !self.rows.may_tell_texts(self.site.tell) {
-            return Err(RunError::Config(
-                "the site tells no texts of its columns of categories (tell.categories)".into(),
-            ));
+            return Err(RunError::Config(format!("the site {NO_TEXTS}")));
         }
         let config = client_config::at_site(&terms.config).map_err(RunError::Config)?;
         let SiteLimits { numbers, steps, .. } = self.site.limits;
@@ -388,8 +387,11 @@ impl<B: Backend> SiteClient<B> {
     /// The sum of x xᵀ over the training rows, in the form that the model takes.
     fn moment(&self, run: u64, card: &ModelCard) -> Result<Answer, String> {
         let SiteConfig { index, tell, .. } = &self.site;
-        if !tell.products_of(unit_count(&self.rows.train)) || !self.rows.may_tell_texts(*tell) {
-            return Err("this site tells no sums of products (tell.products, tell.statistics, tell.min_rows)".into());
+        if !tell.products_of(unit_count(&self.rows.train)) {
+            return Err(format!("this site {NO_PRODUCTS}"));
+        }
+        if !self.rows.may_tell_texts(*tell) {
+            return Err(format!("this site {NO_TEXTS}"));
         }
         self.rows.must_hold(card.features, self.site.limits)?;
         self.only_once(run, PRODUCTS, card)?;

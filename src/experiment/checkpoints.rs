@@ -15,8 +15,7 @@ use crate::models::Layout;
 use crate::protocol::{ClientHalf, ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
-use super::config::schema;
-use super::inventory::flat;
+use super::config::{flat, schema};
 use super::schema::{Overrides, Resolved, Source};
 
 /// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.

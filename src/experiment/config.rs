@@ -44,8 +44,9 @@ pub use lr_schedule::LrScheduleConfig;
 pub use optimizer::{OptimizerConfig, Reset};
 pub use rotation::{Rotate, RotateFrom, RotationConfig};
 pub use stop::{StopConfig, StopMetric};
+pub(super) use values::flat;
 
-use crate::algorithm::{ALGORITHM_KINDS, Algorithm};
+use crate::algorithm::{ALGORITHM_KINDS, Algorithm, Replies};
 use crate::backend::{KNOWN, Precision};
 use crate::datasets::source::FILE_KEYS;
 use crate::datasets::{DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, TrainTest};
@@ -136,6 +137,9 @@ const TOP: &[Key] = &[
         "Floating point type of the particles; f64 on `flex` and `ndarray` only. Predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];
+
+/// Step sizes below this are slow for a logistic regression.
+const SLOW: f64 = 0.01;
 
 /// The keys of `[data]` that every data set has, in the order of a resolved config.
 const DATA_KEYS: &[Key] = &[rotation::ROTATE, rotation::ROTATE_FROM, class_weights::CLASS_WEIGHTS];
@@ -286,6 +290,8 @@ impl ConfigLoader {
         resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
         resolved.notes.extend(config.without_constant(self.own));
         resolved.notes.extend(config.early_last_step(&resolved.changed));
+        resolved.notes.extend(config.one_client_alone(&resolved.changed, self.own));
+        resolved.notes.extend(config.slow_regression(&resolved.changed, self.own));
         Ok((config, resolved))
     }
 }
@@ -457,6 +463,36 @@ impl Config {
             "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
              0.5, however rare a class is; `model.bias = true` adds one"
                 .to_owned()
+        })
+    }
+
+    /// A note where a method that averages several clients has one in each round, and nobody has said so.
+    fn one_client_alone(&self, changed: &[String], own: Own) -> Option<String> {
+        let can = self.algorithm.capabilities();
+        let is_known = !own.selection && !matches!(self.algorithm, AlgorithmConfig::Own(_));
+        let averages = matches!(can.replies, Replies::Estimates | Replies::OwnRule);
+        let alone = averages && !can.centralised && !can.chooses_clients && self.schedule.clients() == 1;
+        let is_chosen = self.preset != Preset::Sound || changed.iter().any(|key| key == "schedule.clients");
+        (alone && is_known && !is_chosen).then(|| {
+            format!(
+                "`schedule.clients` is 1: `{}` then has nothing to average and passes its parameters from client to client, of \
+                 which the last ones weigh most; set it to as many as a round should average, also to 1",
+                self.algorithm.name()
+            )
+        })
+    }
+
+    /// A note where a logistic regression has the step size of networks, and nobody has said so.
+    fn slow_regression(&self, changed: &[String], own: Own) -> Option<String> {
+        let is_blr = matches!(self.model, ModelConfig::Blr(_)) && !own.model;
+        let is_chosen = self.preset != Preset::Sound || changed.iter().any(|key| key == "optimizer.lr");
+        let steps = self.algorithm.capabilities().scheduled_steps && self.optimizer.lr() < SLOW;
+        (is_blr && steps && !is_chosen).then(|| {
+            format!(
+                "`optimizer.lr` = {} is a step size for networks; `blr` may need many more rounds with it than with 0.05, that of \
+                 the papers' logistic regressions",
+                self.optimizer.lr()
+            )
         })
     }
 

@@ -222,12 +222,8 @@ mod tests {
     fn records(values: &[Option<f64>], metric: &str) -> impl Iterator<Item = RoundRecord> {
         let record = |(round, value): (usize, &Option<f64>)| RoundRecord {
             round,
-            clients: Vec::new(),
             metrics: vec![(metric.into(), *value)],
-            uplink_bytes: 0,
-            downlink_bytes: 0,
-            seconds: 0.0,
-            round_seconds: 0.0,
+            ..RoundRecord::default()
         };
         values.iter().enumerate().map(|(at, value)| record((at + 1, value))).collect::<Vec<_>>().into_iter()
     }

@@ -100,7 +100,11 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());
         let planned = participation::planned(config.rounds, per_round, roster.len());
         // With all rows in one place there is nobody to select.
-        planned.filter(|_| !can.centralised).iter().for_each(|note| observer.note(note));
+        if !can.centralised {
+            planned.iter().for_each(|note| observer.note(note));
+            // A round before all clients have had a turn would leave the others out.
+            recorder.judges_from(roster.len().div_ceil(per_round.max(1)));
+        }
         if let Some((round, state)) = past {
             recorder.restore(&state)?;
             observer.continued(round, config.rounds);
@@ -136,6 +140,7 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             rounds,
             participation,
             seconds,
+            evaluation_seconds,
         } = recorder.finish(&*server, &policy, &session)?;
         let mut notes = participation.notes(roster, &names);
         let calibrated = match &calibration {
@@ -146,8 +151,20 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
             }
             None => None,
         };
-        let outcome =
-            Outcome { particles, posterior, predicted, evaluation, personal, best, calibrated, rounds, seconds };
+        let visits = participation.used;
+        let outcome = Outcome {
+            particles,
+            posterior,
+            predicted,
+            evaluation,
+            personal,
+            best,
+            calibrated,
+            visits,
+            rounds,
+            seconds,
+            evaluation_seconds,
+        };
         ended.iter().for_each(|note| observer.ended(note));
         notes.iter().for_each(|note| observer.note(note));
         if observer.gives_up() {

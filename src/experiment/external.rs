@@ -20,9 +20,6 @@ use crate::federation::labelled::Labelled;
 use crate::metrics::Evaluation;
 use crate::report::{CalibrationResults, Content, Groups, PartitionTable, Report, ReportFiles, RunSummary};
 
-/// The names that [`Evaluated::write`] gives to what it writes.
-pub const CONTENTS: &[&str] = &[run_dir::PREDICTIONS, run_dir::UNCERTAINTY, run_dir::REPORT];
-
 /// Labelled rows.
 #[derive(Clone, Debug)]
 pub struct LabelledRows {

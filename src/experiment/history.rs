@@ -83,6 +83,11 @@ impl History {
         self.rounds.last().map_or(0.0, |last| last.record.seconds)
     }
 
+    /// The seconds of them in which rows were scored.
+    pub fn evaluation_seconds(&self) -> f64 {
+        self.rounds.last().map_or(0.0, |last| last.record.evaluation_seconds)
+    }
+
     /// The records in order; a metric that was NaN comes back as undefined.
     pub fn records(&self) -> impl Iterator<Item = RoundRecord> {
         self.spans().map(|(record, clients, values)| {
@@ -122,6 +127,7 @@ impl History {
             .with_counts("downlink_bytes", bytes(|round| round.downlink_bytes))
             .with_numbers("seconds", rounds().map(|round| round.seconds))
             .with_numbers("round_seconds", rounds().map(|round| round.round_seconds))
+            .with_numbers("evaluation_seconds", rounds().map(|round| round.evaluation_seconds))
     }
 
     /// Restores the records from the state of [`Self::save`].
@@ -135,9 +141,12 @@ impl History {
         let (rounds, selected, clients) =
             (state.counts("rounds")?, state.counts("selected")?, state.counts("clients")?);
         let (uplink, downlink) = (state.counts("uplink_bytes")?, state.counts("downlink_bytes")?);
-        let (seconds, round_seconds) = (state.numbers("seconds")?, state.numbers("round_seconds")?);
-        let lengths = [selected.len(), uplink.len(), downlink.len(), seconds.len(), round_seconds.len()];
-        let is_whole = lengths.iter().all(|length| *length == rounds.len())
+        let seconds = ["seconds", "round_seconds", "evaluation_seconds"];
+        let [seconds, round_seconds, evaluating] = seconds.map(|name| state.numbers(name));
+        let (seconds, round_seconds, evaluating) = (seconds?, round_seconds?, evaluating?);
+        let counts = [selected.len(), uplink.len(), downlink.len()];
+        let lengths = counts.into_iter().chain([seconds.len(), round_seconds.len(), evaluating.len()]);
+        let is_whole = lengths.into_iter().all(|length| length == rounds.len())
             && rounds.len().checked_mul(names.len()) == Some(metrics.len())
             && selected.iter().try_fold(0usize, |sum, count| sum.checked_add(*count)) == Some(clients.len());
         if !is_whole || names.len() > usize::from(u16::MAX) {
@@ -153,6 +162,7 @@ impl History {
                 downlink_bytes: downlink[i] as u64,
                 seconds: seconds[i],
                 round_seconds: round_seconds[i],
+                evaluation_seconds: evaluating[i],
                 ..RoundRecord::default()
             };
             history.rounds.push(Row { record, ends });
@@ -174,6 +184,7 @@ mod tests {
             downlink_bytes: 20,
             seconds: 1.5 * round as f64,
             round_seconds: 1.5,
+            evaluation_seconds: 0.25 * round as f64,
         }
     }
 
@@ -188,7 +199,7 @@ mod tests {
         let records = [record(1, &[], None), record(2, &[0, 3], Some(0.1)), record(3, &[1], None)];
         let kept = history(&records);
         assert_eq!(kept.records().collect::<Vec<_>>(), records);
-        assert_eq!((kept.round(), kept.seconds(), kept.is_empty()), (3, 4.5, false));
+        assert_eq!((kept.round(), kept.seconds(), kept.evaluation_seconds(), kept.is_empty()), (3, 4.5, 0.75, false));
         let restored = History::restore(&kept.save()).unwrap();
         assert_eq!(restored.records().collect::<Vec<_>>(), records);
     }

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
+use super::config::flat;
 use super::provenance::Provenance;
 use super::run_dir;
 use crate::checkpoint::lock::Lock;
@@ -177,11 +178,6 @@ pub fn differences(runs: &[PathBuf]) -> Result<Vec<Difference>, String> {
     let values = |key: &String| configs.iter().map(|config| config.get(key).cloned()).collect();
     let all = keys.into_iter().map(|key| Difference { key: key.clone(), values: values(key) });
     Ok(all.filter(|of| of.values.windows(2).any(|pair| pair[0] != pair[1])).collect())
-}
-
-/// A table as pairs of `section.key` and its value as TOML.
-pub(super) fn flat(table: &Table) -> BTreeMap<String, String> {
-    fedstein_schema::flat(table).map(|(key, value)| (key, value.to_string())).collect()
 }
 
 /// Whether the rows of a run were at the sites of a federation.

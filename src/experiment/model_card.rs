@@ -15,9 +15,6 @@ use crate::error::RunError;
 use crate::metrics::{Metric, View};
 use crate::report::{PartitionTable, PersonalTable, decimals};
 
-/// The file's name.
-pub const MODEL_CARD: &str = "MODEL_CARD.md";
-
 /// The type of rows that the program brought: no data set of fedstein.
 const OWN_DATA: &str = "own-data";
 
@@ -273,6 +270,11 @@ impl Card<'_> {
         limit(
             "Nothing here says whether predictions are right for single groups of rows; `fedstein evaluate --by` and the Python package compare groups.",
         );
+        if self.run.summary.uncertainty.as_ref().is_some_and(|uncertainty| uncertainty.particles > 1) {
+            limit(
+                "The particles' spread is not the posterior's, and mostly narrower (docs/concepts.md): mutual information and epistemic deviations say what the particles disagree about.",
+            );
+        }
         limit(match place {
             Place::Here => {
                 "There is no differential privacy: the parameters can say something about the training rows."

@@ -27,10 +27,14 @@ pub struct Outcome<B: Backend> {
     pub best: Option<usize>,
     /// What was learned from calibration rows, where there are any.
     pub calibrated: Option<Calibrated>,
+    /// The number of rounds in which each client's reply was used, `[K]`.
+    pub visits: Vec<usize>,
     /// The records of all rounds.
     pub rounds: Vec<RoundRecord>,
     /// Seconds from the first round to the last.
     pub seconds: f64,
+    /// Those of them in which rows were scored, and in which the results were.
+    pub evaluation_seconds: f64,
 }
 
 impl<B: Backend> Outcome<B> {

@@ -16,7 +16,7 @@ pub(super) struct Participation {
     /// The rounds in which the schedule selected the client, `[K]`.
     pub selected: Vec<usize>,
     /// Those in which its reply was used.
-    used: Vec<usize>,
+    pub used: Vec<usize>,
     /// Those in which it was to train and its reply was not used: it did not answer in time, was refused or was in quarantine.
     left_out: Vec<usize>,
 }

@@ -16,13 +16,13 @@ use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::{Metric, PersonalColumn, PersonalScores, Scale, View};
+use crate::metrics::{Evaluation, Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
 use crate::protocol::ClientId;
 use crate::report::{PersonalRow, PersonalTable};
 use crate::rows::Table;
 
-use super::config::Config;
+use super::config::{Config, StopMetric};
 use super::evaluate::EvaluatorConfig;
 use super::round_evaluator::OwnScores;
 
@@ -52,8 +52,8 @@ pub(super) fn note_on_published(config: &Config, can: Capabilities) -> Option<St
 /// The column of `rounds.csv` with the number of clients that the personalised metrics cover.
 pub const SCORED_CLIENTS: &str = "scored_clients";
 
-/// The columns of `rounds.csv` on the validation rows.
-const VALIDATION: [&str; 2] = ["validation_accuracy", "validation_nll"];
+/// The metrics of the validation rows that are columns of `rounds.csv`, for either task.
+const VALIDATION: [StopMetric; 3] = [StopMetric::Accuracy, StopMetric::Rmse, StopMetric::Nll];
 
 /// The personalised metrics after one round, by the names of their columns in `rounds.csv`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,9 +165,9 @@ impl Personal {
     /// Records the scores of a round, which `scored` clients have sent. Returns their columns.
     pub fn record(&mut self, round: usize, own: OwnScores, scored: usize) -> Columns {
         let OwnScores { test, validation } = own;
-        let (accuracy, nll) = (validation.pooled().accuracy(), validation.pooled().nll());
+        let (validation, nll) = (Evaluation::of_sums(validation.pooled()), validation.pooled().nll());
         let mut columns = test.columns();
-        columns.extend([(VALIDATION[0], accuracy), (VALIDATION[1], nll)]);
+        columns.extend(VALIDATION.map(|metric| (metric.column(), metric.value(&validation))));
         let numbers = columns.iter().copied().chain([(SCORED_CLIENTS, Some(scored as f64))]);
         let numbers = numbers.map(|(name, value)| (name.to_owned(), value)).collect();
         let point = PersonalPoint { round, numbers };
@@ -208,7 +208,7 @@ impl Personal {
 
     /// The blank columns of a round that is not scored.
     pub fn blank() -> Columns {
-        PersonalScores::column_names().chain(VALIDATION).map(|name| (name, None)).collect()
+        PersonalScores::column_names().chain(VALIDATION.map(StopMetric::column)).map(|name| (name, None)).collect()
     }
 
     /// The final results, and the scores of the last round by client; `None` where no round was scored.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -97,8 +97,9 @@ impl Observer for Quiet {}
 #[derive(Debug)]
 pub struct JsonLines<W: Write + Send> {
     out: Mutex<W>,
-    /// Whether the reader has closed the output; the run continues, for its files.
-    closed: AtomicBool,
+    /// Why no more lines are written: the reader has closed the output, or a line could not be written. The run continues,
+    /// for its files.
+    ended: Mutex<Option<io::Error>>,
 }
 
 impl JsonLines<io::Stdout> {
@@ -111,7 +112,25 @@ impl JsonLines<io::Stdout> {
 impl<W: Write + Send> JsonLines<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Mutex::new(out), closed: AtomicBool::new(false) }
+        Self { out: Mutex::new(out), ended: Mutex::new(None) }
+    }
+
+    /// Whether all lines were written, as far as there was somebody to read them.
+    ///
+    /// # Errors
+    /// Why one could not be written.
+    pub fn written(&self) -> io::Result<()> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match ended.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<O: Observer> Observer for Arc<O> {
+    fn inner(&self) -> Option<&dyn Observer> {
+        Some(&**self)
     }
 }
 
@@ -121,14 +140,13 @@ impl<W: Write + Send> Observer for JsonLines<W> {
     }
 
     fn finished_round(&self, record: &RoundRecord) {
-        if self.closed.load(Relaxed) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_some() {
             return;
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let written = record.to_json().and_then(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
-        if written.is_err() {
-            self.closed.store(true, Relaxed);
-        }
+        *ended = written.err();
     }
 
     fn note(&self, note: &str) {
@@ -309,6 +327,7 @@ mod tests {
             downlink_bytes: 0,
             seconds: 4.0,
             round_seconds: 2.0,
+            evaluation_seconds: 0.5,
         }
     }
 
@@ -446,18 +465,22 @@ mod tests {
 
     #[test]
     fn json_lines_stop_when_the_reader_is_gone() {
-        struct Closed;
+        struct Closed(io::ErrorKind);
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::BrokenPipe.into())
+                Err(self.0.into())
             }
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
             }
         }
-        let observer = JsonLines::new(Closed);
+        let observer = JsonLines::new(Closed(io::ErrorKind::BrokenPipe));
         observer.finished_round(&record());
-        assert!(observer.closed.load(Relaxed));
+        assert!(observer.ended.lock().unwrap().is_some());
         observer.finished_round(&record());
+        observer.written().unwrap();
+        let full = Arc::new(JsonLines::new(Closed(io::ErrorKind::StorageFull)));
+        Observer::finished_round(&full, &record());
+        assert_eq!(full.written().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -75,6 +75,8 @@ struct Notes {
     personal: Option<Personal>,
     /// Seconds of the rounds that were run before this process.
     before: f64,
+    /// Seconds of all rounds in which rows were scored.
+    evaluating: f64,
     rounds: History,
     latest: Option<(Predicted, Evaluation)>,
     participation: Participation,
@@ -98,6 +100,7 @@ pub(super) struct RunResults<'a, B: Backend> {
     pub rounds: Vec<RoundRecord>,
     pub participation: Participation,
     pub seconds: f64,
+    pub evaluation_seconds: f64,
 }
 
 impl<'a, B: Backend> RunRecorder<'a, B> {
@@ -113,6 +116,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let notes = Notes {
             personal: personal.then(|| Personal::new(count)),
             before: 0.0,
+            evaluating: 0.0,
             rounds: History::default(),
             latest: None,
             participation: Participation::new(count),
@@ -121,6 +125,11 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
         let stop = Stop::new(config.stop, config.validation_key().is_some(), evaluator.validates_classes());
         Self { config, evaluator, fleet, observer, artifacts, names, one_hot_advice, can, start, stop, lr, notes }
+    }
+
+    /// Lets validation rows choose a round from this one on.
+    pub fn judges_from(&mut self, first: usize) {
+        self.stop.judges_from(first);
     }
 
     /// Restores the state of a checkpoint and continues after its last round.
@@ -155,7 +164,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let (clients, own) = (self.notes.participation.clients(), self.notes.personal.is_some());
         let is_last = is_last && !self.closes_apart();
         let ended = Ended { round, fleet: self.fleet, policy, server, is_last };
+        let start = Instant::now();
         let evaluated = self.evaluator.evaluate(ended, clients, own)?;
+        self.notes.evaluating += start.elapsed().as_secs_f64();
         let seen = self.stop.look(round, server, &evaluated)?;
         let EvaluatedRound { predicted, evaluation, own, scored, events, .. } = evaluated;
         let mut columns = evaluation.columns();
@@ -242,7 +253,9 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             let of = best.map_or(round, |best| best.round);
             let ended = Ended { round: of, fleet: self.fleet, policy, server, is_last: true };
             let published = best.map(|_| (&particles, &posterior));
+            let start = Instant::now();
             let evaluated = self.evaluator.close(ended, published, self.notes.participation.clients())?;
+            self.notes.evaluating += start.elapsed().as_secs_f64();
             evaluated
                 .events
                 .iter()
@@ -265,7 +278,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let risen = diagnosis::risen(self.notes.rounds.records()).filter(|_| best.is_none() && is_judged);
         risen.iter().for_each(|note| self.observer.note(note));
         let seconds = self.seconds();
-        let Notes { personal, rounds, latest, participation, .. } = self.notes;
+        let Notes { personal, rounds, latest, participation, evaluating: evaluation_seconds, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
         Ok(RunResults {
             artifacts: self.artifacts,
@@ -279,6 +292,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
             rounds: rounds.records().collect(),
             participation,
             seconds,
+            evaluation_seconds,
         })
     }
 }
@@ -300,7 +314,7 @@ impl Notes {
         if let Some(personal) = &mut self.personal {
             personal.restore(&state.part("personal"))?;
         }
-        self.before = self.rounds.seconds();
+        (self.before, self.evaluating) = (self.rounds.seconds(), self.rounds.evaluation_seconds());
         Ok(())
     }
 }
@@ -356,6 +370,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
             downlink_bytes: round.downlink_bytes,
             seconds,
             round_seconds: seconds - self.notes.rounds.seconds(),
+            evaluation_seconds: self.notes.evaluating,
         };
         if let Some(artifacts) = self.artifacts.as_deref_mut() {
             if let Some(line) = selection {

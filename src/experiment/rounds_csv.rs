@@ -10,7 +10,7 @@ use crate::report::files::write_atomic;
 
 /// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
-/// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds`; several clients are separated by a space,
+/// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds,evaluation_seconds`; several clients are separated by a space,
 /// an undefined metric is blank.
 #[derive(Debug)]
 pub struct RoundsCsv<W: io::Write> {
@@ -57,7 +57,7 @@ impl<W: io::Write> RoundsCsv<W> {
         let names = record.metrics.iter().map(|(name, _)| name);
         match &self.metrics {
             None => {
-                let ends = (["round", "clients"], ["uplink_bytes", "downlink_bytes", "seconds"]);
+                let ends = (["round", "clients"], ["uplink_bytes", "downlink_bytes", "seconds", "evaluation_seconds"]);
                 let columns = names.clone().map(|name| &**name);
                 self.rows.write_record(ends.0.into_iter().chain(columns).chain(ends.1))?;
                 self.metrics = Some(names.cloned().collect());
@@ -74,7 +74,7 @@ impl<W: io::Write> RoundsCsv<W> {
             row.push(value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string()));
         }
         row.extend([record.uplink_bytes.to_string(), record.downlink_bytes.to_string()]);
-        row.push(format!("{:.3}", record.seconds));
+        row.extend([record.seconds, record.evaluation_seconds].map(|seconds| format!("{seconds:.3}")));
         self.rows.write_record(row)?;
         self.rows.flush()
     }
@@ -93,6 +93,7 @@ mod tests {
             downlink_bytes: 20,
             seconds: 1.5,
             round_seconds: 0.5,
+            evaluation_seconds: 0.25,
         }
     }
 
@@ -103,9 +104,9 @@ mod tests {
         csv.append(&record()).unwrap();
         csv.append(&RoundRecord { round: 3, clients: vec![1], ..record() }).unwrap();
         drop(csv);
-        let expected = "round,clients,accuracy,nll,ece,uplink_bytes,downlink_bytes,seconds\n\
-                        2,0 3,0.5,,,10,20,1.500\n\
-                        3,1,0.5,,,10,20,1.500\n";
+        let expected = "round,clients,accuracy,nll,ece,uplink_bytes,downlink_bytes,seconds,evaluation_seconds\n\
+                        2,0 3,0.5,,,10,20,1.500,0.250\n\
+                        3,1,0.5,,,10,20,1.500,0.250\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
@@ -116,9 +117,9 @@ mod tests {
         std::fs::write(&path, "round,of,another\n1,2,").unwrap();
         let mut csv = RoundsCsv::continued(&path, [record()].into_iter()).unwrap();
         csv.append(&RoundRecord { round: 3, ..record() }).unwrap();
-        let expected = "round,clients,accuracy,nll,ece,uplink_bytes,downlink_bytes,seconds\n\
-                        2,0 3,0.5,,,10,20,1.500\n\
-                        3,0 3,0.5,,,10,20,1.500\n";
+        let expected = "round,clients,accuracy,nll,ece,uplink_bytes,downlink_bytes,seconds,evaluation_seconds\n\
+                        2,0 3,0.5,,,10,20,1.500,0.250\n\
+                        3,0 3,0.5,,,10,20,1.500,0.250\n";
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
     }
 

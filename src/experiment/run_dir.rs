@@ -1,83 +1,17 @@
 //! The directory of a run. It is created once all input is validated, and removed again if the run fails before
 //! [`RunDir::keep`].
 
+mod contents;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::lock::{self, LOCK, Lock, LockError};
-use crate::report::files::{FileError, write_atomic};
+use crate::report::files::{FileError, is_temporary, write_atomic};
+use contents::{CONTENTS, stranger};
 
-/// The resolved config.
-pub const CONFIG: &str = "config.toml";
-/// The records of the rounds, one row per round.
-pub const ROUNDS: &str = "rounds.csv";
-/// The final metrics and facts of the run.
-pub const SUMMARY: &str = "summary.json";
-/// The test rows' labels and predicted probabilities.
-pub const PREDICTIONS: &str = "predictions.csv";
-/// The lines of the user's file from which the rows of [`PREDICTIONS`] are, in its order.
-pub const TEST_LINES: &str = "test_lines.csv";
-/// The particles, block by block.
-pub const PARTICLES: &str = "particles.safetensors";
-/// The information that `fedstein predict` needs besides the particles.
-pub const MODEL: &str = "model.json";
-/// The basis of the features, of a run with `data.rotate`.
-pub const ROTATION: &str = "rotation.safetensors";
-/// Where the results come from: rows, program, machine, time.
-pub const PROVENANCE: &str = "provenance.json";
-/// The calibration report, a directory.
-pub const REPORT: &str = "report";
-/// The evaluations on other rows, a directory of directories.
-pub const EVALUATE: &str = "evaluate";
-/// The directory of the checkpoints.
-pub const CHECKPOINT: &str = "checkpoint";
-/// The number of rows of each kind at each client, as a readable table.
-pub const PARTITION: &str = "partition.txt";
-/// The mutual information of every test row.
-pub const UNCERTAINTY: &str = "uncertainty.csv";
-
-/// The metrics of every client's own predictor on its own test rows, after the last round.
-pub const CLIENTS: &str = "clients.csv";
-
-/// The bins of confidence of the clients' own predictors, pooled over all clients' rows, after the last round.
-pub const CLIENT_BINS: &str = "clients_bins.csv";
-
-/// The clients' answers before each selection, one JSON object per round.
-pub const SELECTION: &str = "selection.jsonl";
-
-/// The events of requests and replies, one JSON object per event.
-pub const EVENTS: &str = "events.jsonl";
-
-/// The states of clients beyond the memory budget, while the run goes on: a directory.
-pub const CLIENT_STATES: &str = "client-states";
-
-/// Files to which rounds append lines, and which a resumed run truncates.
-pub(super) const LOGS: &[&str] = &[SELECTION, EVENTS];
-
-/// All names that a run writes. `--force` removes nothing else, so every file that a run writes must be listed here.
-const CONTENTS: &[&str] = &[
-    CONFIG,
-    ROUNDS,
-    SUMMARY,
-    PREDICTIONS,
-    TEST_LINES,
-    PARTICLES,
-    MODEL,
-    ROTATION,
-    PROVENANCE,
-    REPORT,
-    EVALUATE,
-    CHECKPOINT,
-    UNCERTAINTY,
-    SELECTION,
-    EVENTS,
-    CLIENTS,
-    CLIENT_BINS,
-    CLIENT_STATES,
-    PARTITION,
-    LOCK,
-];
+pub use contents::*;
 
 /// The reason why a run's directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -177,8 +111,8 @@ impl RunDir {
     /// Creates the directory, and its parents where they are missing.
     ///
     /// # Errors
-    /// The directory exists and is not empty (without `force`), it is not a run's (with `force`), another process works
-    /// in it, or a file-system operation fails.
+    /// The directory exists and is not empty (without `force`), it holds something that no run writes (with `force`), another
+    /// process works in it, or a file-system operation fails.
     pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
         let existed = content(path)?.is_some();
         let missing = |parent: &&Path| !parent.as_os_str().is_empty() && !parent.exists();
@@ -220,8 +154,14 @@ impl RunDir {
     /// The directory is not a run's, or a file-system operation fails.
     pub fn reopen(path: &Path, lock: Lock) -> Result<Self, RunDirError> {
         let names = must_have_begun(path)?;
-        for name in names.iter().filter(|name| is_temporary(name)) {
-            let file = path.join(name);
+        let of_run = names.iter().filter(|name| is_temporary(name, CONTENTS)).map(|name| path.join(name));
+        let report = path.join(REPORT);
+        let of_report = match report.is_dir() && !report.is_symlink() {
+            true => content(&report)?.unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let of_report = of_report.iter().filter(|name| contents::is_of_unfinished_report(name));
+        for file in of_run.chain(of_report.map(|name| report.join(name))) {
             fs::remove_file(&file).map_err(io_error("remove", &file))?;
         }
         Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None, lock })
@@ -238,10 +178,18 @@ impl RunDir {
     /// The files that `--force` replaced cannot be removed.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         self.kept = true;
-        match self.former.take() {
-            Some(former) => fs::remove_dir_all(&former).map_err(io_error("remove", &former)),
-            None => Ok(()),
+        let Some(former) = self.former.take() else { return Ok(()) };
+        // Of this directory other processes may have set aside files too, and been killed before they removed them.
+        let (directory, name) = (former.parent().unwrap_or(Path::new(".")), aside(&self.path).map(|(_, name)| name));
+        let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
+        let is_aside = |found: &str| {
+            let number = name.as_deref().ok().and_then(|name| found.strip_prefix(name));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        for entry in entries.filter(|entry| is_aside(&entry.file_name().to_string_lossy())) {
+            fs::remove_dir_all(entry.path()).map_err(io_error("remove", &entry.path()))?;
         }
+        Ok(())
     }
 
     /// The directory's path.
@@ -325,30 +273,30 @@ fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
     names.collect::<io::Result<_>>().map(Some).map_err(io_error("read", path))
 }
 
+/// Checks that a directory holds a run, or what a killed process has left of one.
 fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
-    let stranger = names.iter().find(|name| !CONTENTS.contains(&name.as_str()) && !is_temporary(name));
-    let found = match stranger {
+    let found = match stranger(path, names).map_err(io_error("read", path))? {
         Some(name) => format!("`{name}`, which no run writes"),
-        None if !names.iter().any(|name| name == CONFIG) => format!("no `{CONFIG}`"),
+        // The file with which a run locks its directory stays behind where its process is killed.
+        None if !names.iter().any(|name| name == CONFIG) && !path.join(LOCK).exists() => format!("no `{CONFIG}`"),
         None => return Ok(()),
     };
     Err(RunDirError::NotARun { path: path.to_path_buf(), found })
 }
 
-/// Whether this is the name of a temporary file of a run; see [`write_atomic`].
-fn is_temporary(name: &str) -> bool {
-    let of = |file: &&str| {
-        name.strip_prefix('.').and_then(|name| name.strip_prefix(*file)).is_some_and(|rest| rest.starts_with('.'))
-    };
-    name.ends_with(".tmp") && CONTENTS.iter().any(of)
+/// The full path of a directory, and the beginning of the name of a directory next to it to which content is moved; the number
+/// of the process follows.
+fn aside(path: &Path) -> Result<(PathBuf, String), RunDirError> {
+    // The canonical path gives `.` and `..` a parent and a name too.
+    let full = path.canonicalize().map_err(io_error("read", path))?;
+    let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((full, format!(".{name}.former-")))
 }
 
 /// Moves the content of a directory into a new directory next to it, either completely or not at all.
 fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
-    // The canonical path gives `.` and `..` a parent and a name too.
-    let full = path.canonicalize().map_err(io_error("read", path))?;
-    let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = full.with_file_name(format!(".{name}.former-{}", std::process::id()));
+    let (full, name) = aside(path)?;
+    let aside = full.with_file_name(format!("{name}{}", std::process::id()));
     fs::create_dir(&aside).map_err(io_error("set aside", path))?;
     if let Err(error) = move_content(&full, &aside) {
         let _ = move_content(&aside, &full).and_then(|()| fs::remove_dir(&aside));
@@ -510,9 +458,37 @@ mod tests {
         let message = RunDir::create(&path, true).unwrap_err().to_string();
         assert!(message.contains("thesis.tex"), "{message}");
         fs::remove_file(path.join("thesis.tex")).unwrap();
+        for (directory, name) in [(REPORT, "notes.md"), (CHECKPOINT, "old"), ("evaluate/north/report", "figures")] {
+            fs::create_dir_all(path.join(directory)).unwrap();
+            let own = path.join(directory).join(name);
+            fs::write(&own, "mine").unwrap();
+            let message = RunDir::create(&path, true).unwrap_err().to_string();
+            assert!(message.contains(&format!("`{directory}/{name}`, which no run writes")), "{message}");
+            fs::remove_file(own).unwrap();
+        }
         fs::remove_file(path.join(CONFIG)).unwrap();
         let message = RunDir::create(&path, true).unwrap_err().to_string();
         assert!(message.contains("no `config.toml`"), "{message}");
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_is_replaced_with_force() {
+        let root = temp();
+        let path = root.path().join("run");
+        fs::create_dir(&path).unwrap();
+        for name in [".config.toml.4711-0.tmp", PARTITION, LOCK] {
+            fs::write(path.join(name), "of process 4711").unwrap();
+        }
+        // Half of the files of the run before it, which it was to replace.
+        fs::create_dir(root.path().join(".run.former-4711")).unwrap();
+        fs::create_dir(root.path().join(".run.former-mine")).unwrap();
+        let mut new = RunDir::create(&path, true).unwrap();
+        assert!(names(&path).is_empty());
+        new.keep().unwrap();
+        drop(new);
+        let mut left = names(root.path());
+        left.sort();
+        assert_eq!(left, [".run.former-mine", "run"]);
     }
 
     #[test]
@@ -520,8 +496,9 @@ mod tests {
         let root = temp();
         let path = former_run(&root);
         fs::write(path.join(".summary.json.4711-0.tmp"), "{").unwrap();
+        fs::write(path.join("report/.report.json.4711-1.tmp"), "{").unwrap();
         drop(reopened(&path).unwrap());
-        assert_eq!(names(&path).len(), 2);
+        assert_eq!((names(&path).len(), names(&path.join(REPORT)).len()), (2, 0));
         fs::write(path.join(".rounds.csv.4711-3.tmp"), "ro").unwrap();
         RunDir::create(&path, true).unwrap().keep().unwrap();
         assert!(reopened(&path).unwrap_err().is_usage());

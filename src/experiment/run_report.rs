@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::finished::Finished;
-use super::model_card::{self, MODEL_CARD};
+use super::model_card;
 use super::personal::PersonalResults;
 use super::run_dir;
 use crate::algorithm::Algorithm as _;
@@ -15,12 +15,18 @@ use crate::report::files::{FileError, write_atomic};
 use crate::report::{self, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, csv};
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
-/// if it is missing; files of an earlier report in it are replaced. Returns `None` where the run has no predictions to
+/// if it is missing and must not be a link; files of an earlier report in it are replaced. Returns `None` where the run has no predictions to
 /// report on (a toy density).
 ///
 /// # Errors
 /// A file of the run is missing or invalid, or the report cannot be written.
 pub fn write_report(run: &Path, out: &Path) -> Result<Option<ReportFiles>, RunError> {
+    if out.is_symlink() {
+        let out = out.display();
+        return Err(RunError::Output(format!(
+            "`{out}` is a link, which is not followed: remove it, then `fedstein report`"
+        )));
+    }
     Finished::open(run)?.report(out, ReportOptions::default())
 }
 
@@ -54,7 +60,7 @@ impl RenderedRun {
     pub fn write(&self, out: &Path) -> Result<ReportFiles, RunError> {
         let failed = |error: FileError| RunError::Output(error.to_string());
         let files = self.report.write(out).map_err(failed)?;
-        write_atomic(&out.join(MODEL_CARD), self.model_card.as_bytes()).map_err(failed)?;
+        write_atomic(&out.join(run_dir::MODEL_CARD), self.model_card.as_bytes()).map_err(failed)?;
         Ok(files)
     }
 }

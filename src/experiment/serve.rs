@@ -121,7 +121,9 @@ pub fn serve<B: Backend>(
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
-    let remote = Remote::new(link, sites.peers, policy.rules.deadline);
+    // No step of a client: it only lets the user end the wait for scores and answers.
+    let waiting = || observer.step(0, 1);
+    let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
     on_correlation(&*server, config, || None)?.iter().for_each(|note| observer.note(note));

@@ -19,8 +19,8 @@ use crate::remote::{Arrays, Content, MOMENT, Opened, Peer};
 use crate::report::{ClientNames, PartitionTable};
 use crate::site::class_prior::ClassPrior;
 use crate::site::{
-    Agreement, Description, Holder, Squares, TargetDescription, Terms, agree, agreed_form, fits, means_for, scale,
-    unlike,
+    Agreement, Description, Holder, NO_PRODUCTS, Squares, TargetDescription, Terms, agree, agreed_form, fits,
+    means_for, scale, unlike,
 };
 
 /// The server's own test rows.
@@ -108,8 +108,7 @@ impl Sites {
         let needed = rotation::sources(config, self.told.len())?.unwrap_or(0);
         if let Some(site) = self.told[..needed].iter().find(|site| !site.products) {
             return Err(RunError::Config(format!(
-                "{} tells no sums of products (tell.products, tell.statistics, tell.min_rows), which data.rotate = \
-                 \"principal\" needs; change the site's file, or set data.rotate = \"none\"",
+                "{} {NO_PRODUCTS}, which data.rotate = \"principal\" needs; change the site's file, or set data.rotate = \"none\"",
                 site.called()
             )));
         }

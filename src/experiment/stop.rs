@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::metrics::{ClientScores, Evaluation, Metric, PersonalScores};
+use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::{Posterior, ServerHalf};
 
@@ -53,6 +53,8 @@ pub(super) struct Stop {
     apart: Option<bool>,
     /// The last scores of each client that has the validation rows.
     last: LastScores,
+    /// The first round that may be the best: before it, some clients have had no turn.
+    first: usize,
     best: Option<Best>,
     /// Why the run has ended.
     over: Option<String>,
@@ -99,7 +101,12 @@ impl Stop {
     /// Watches as the keys of `[stop]` say. `is_watching` tells whether a value of the validation rows decides about the end or
     /// the step size; `apart` whether these rows have classes, where the metrics of every round are those of other rows.
     pub fn new(config: StopConfig, is_watching: bool, apart: Option<bool>) -> Self {
-        Self { config, is_watching, apart, last: LastScores::default(), best: None, over: None }
+        Self { config, is_watching, apart, last: LastScores::default(), first: 1, best: None, over: None }
+    }
+
+    /// Looks for the best round from this one on.
+    pub fn judges_from(&mut self, first: usize) {
+        self.first = first;
     }
 
     /// The metrics of the validation rows that are columns of `rounds.csv`.
@@ -149,12 +156,12 @@ impl Stop {
         if has_more_clients {
             self.best = None;
         }
-        let value = |metric: StopMetric| of.value(Metric::of_key(metric.key())?).filter(|value| value.is_finite());
-        let columns = self.shown().into_iter().map(|metric| (metric.column(), value(metric))).collect();
-        let value = value(self.config.metric);
+        let columns = self.shown().into_iter().map(|metric| (metric.column(), metric.value(of))).collect();
+        let value = self.config.metric.value(of);
         let is_better =
             |value: f64| self.best.as_ref().is_none_or(|best| self.config.metric.is_better(value, best.value));
-        if let Some(value) = value.filter(|value| self.config.patience > 0 && is_better(*value)) {
+        let is_judged = self.config.patience > 0 && round >= self.first;
+        if let Some(value) = value.filter(|value| is_judged && is_better(*value)) {
             let (particles, posterior) = (server.particles().to_array()?, server.posterior());
             self.best = Some(Best { round, value, particles, posterior });
         }
@@ -198,7 +205,7 @@ impl Stop {
     }
 
     fn impatience(&self, round: usize) -> Option<String> {
-        let (patience, best) = (self.config.patience, self.best.as_ref().map_or(0, |best| best.round));
+        let (patience, best) = (self.config.patience, self.best.as_ref().map_or(self.first - 1, |best| best.round));
         let metric = self.config.metric.key();
         (patience > 0 && round.saturating_sub(best) >= patience).then(|| {
             format!("no better {metric} of the validation rows since round {best} (stop.patience = {patience})")

@@ -22,6 +22,8 @@ pub struct Remote<'a> {
     sites: Vec<Peer>,
     /// The time after which replies are not waited for.
     deadline: Option<Duration>,
+    /// Called again and again while replies are waited for.
+    waiting: &'a (dyn Fn() + Sync),
     kept: Mutex<Kept>,
 }
 
@@ -48,10 +50,11 @@ impl Kept {
 }
 
 impl<'a> Remote<'a> {
-    /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds.
-    pub fn new(link: Link<'a>, sites: Vec<Peer>, deadline: Option<f64>) -> Self {
+    /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds; `waiting` is called
+    /// again and again meanwhile.
+    pub fn new(link: Link<'a>, sites: Vec<Peer>, deadline: Option<f64>, waiting: &'a (dyn Fn() + Sync)) -> Self {
         let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Self { link, sites, deadline, kept: Mutex::default() }
+        Self { link, sites, deadline, waiting, kept: Mutex::default() }
     }
 
     fn send(&self, request: &Request, arrays: &Arrays) -> Result<u64, RunError> {
@@ -116,9 +119,10 @@ impl Fleet for Remote<'_> {
                 Err(error) => replies.push(Err(error)),
             }
         }
-        // The user can end the wait as the steps of clients in this process.
+        // The user can end the wait as the steps of clients in this process; only requests for training are watched.
         let watched = || {
             watch(awaited.len() - self.link.open(&awaited), awaited.len());
+            (self.waiting)();
             true
         };
         let mut answers = match self.link.collect(&awaited, deadline, watched) {
@@ -176,7 +180,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
-    use crate::protocol::Message;
+    use crate::protocol::{Message, Scoring};
     use crate::remote::{Arrival, Carrier, Limits, Parcel};
 
     /// A site that takes every message and never answers.
@@ -203,14 +207,21 @@ mod tests {
 
     #[test]
     fn the_wait_for_a_silent_site_is_watched_and_ends_at_the_deadline() {
-        let remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5));
-        let looks = AtomicUsize::new(0);
+        let (looks, waits) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let waiting = || {
+            waits.fetch_add(1, Relaxed);
+        };
+        let remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5), &waiting);
         let watch = |answered, asked| {
             assert_eq!((answered, asked), (0, 1));
             looks.fetch_add(1, Relaxed);
         };
         let replies = remote.dispatch(&[Request::new(1, 0, Ask::Train, Message::default())], &watch);
         // At .2 s and .4 s.
-        assert!(replies.is_empty() && looks.into_inner() >= 1);
+        assert!(replies.is_empty() && looks.load(Relaxed) >= 1);
+        // Nothing watches a request for scores, and the user can end this wait too.
+        let before = waits.load(Relaxed);
+        let scores = Request::new(1, 0, Ask::Score(Scoring::default()), Message::default());
+        assert!(remote.dispatch(&[scores], &|_, _| {}).is_empty() && waits.load(Relaxed) > before);
     }
 }

@@ -347,6 +347,7 @@ mod tests {
                 downlink_bytes: 20,
                 seconds: 2.0,
                 round_seconds: 1.0,
+                evaluation_seconds: 0.5,
                 ..RoundRecord::new(1, [("nll", Some(0.5)), ("kl", Some(f64::INFINITY))])
             },
             RoundRecord::new(2, [("nll", None), ("kl", Some(0.25))]),

@@ -214,6 +214,13 @@ impl SiteConfig {
     }
 }
 
+/// What a site does not tell, and the keys of its own file that decide it.
+pub const NO_SUMS: &str = "tells no sums (tell.statistics, tell.min_rows)";
+/// See [`NO_SUMS`].
+pub const NO_PRODUCTS: &str = "tells no sums of products (tell.products, tell.statistics, tell.min_rows)";
+/// See [`NO_SUMS`].
+pub const NO_TEXTS: &str = "tells no texts of its columns of categories (tell.categories)";
+
 impl Tell {
     /// Whether sums over this number of training rows, or groups, may be told.
     pub fn sums_of(&self, rows: usize) -> bool {

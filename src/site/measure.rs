@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
 
 use super::agree::Means;
-use super::config::SiteConfig;
+use super::config::{NO_SUMS, NO_TEXTS, SiteConfig};
 use super::describe::SiteRows;
 use super::encode;
 use super::fit::{Holder, Misfit, columns};
@@ -42,14 +42,14 @@ pub fn measure(
     let (client, train) = (site.index, &rows.train);
     let misfit = |problem: &str| Err(Misfit::new(Holder::Client(client), problem));
     if !site.tell.sums_of(unit_count(train)) {
-        return misfit("it tells no sums (tell.statistics, tell.min_rows)");
+        return misfit(&format!("it {NO_SUMS}"));
     }
     if !means.features.iter().chain(&means.target).all(|mean| mean.is_finite()) {
         return misfit("a mean that was sent is not finite");
     }
     // The counts of texts that a server guesses would say which there are.
     if !rows.may_tell_texts(site.tell) {
-        return misfit("it tells no texts of its columns of categories (tell.categories)");
+        return misfit(&format!("it {NO_TEXTS}"));
     }
     let features = match (means.features.len(), encoding) {
         (0, _) => Vec::new(),

@@ -1,13 +1,15 @@
 //! The directory of a study: it says whose it is, so that no study writes into that of another.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::file::Study;
+use crate::checkpoint::lock::{LOCK, Lock, LockError};
 use crate::report::ReportError;
-use crate::report::files::write_atomic;
+use crate::report::files::{is_temporary, write_atomic};
 
 /// The file that says whose directory it is.
 const ABOUT: &str = "study.json";
@@ -55,13 +57,22 @@ pub fn check(directory: &Path, study: &Study) -> Result<(), String> {
     if !directory.exists() {
         return Ok(());
     }
-    let Ok(mut entries) = directory.read_dir() else { return refuse("is not a directory that can be read") };
-    if entries.next().is_none() {
+    let Ok(entries) = directory.read_dir() else { return refuse("is not a directory that can be read") };
+    // What a process leaves that is killed at once is nobody's.
+    let is_left = |name: &str| name == LOCK || is_temporary(name, &[ABOUT, COPY]);
+    if entries.flatten().all(|entry| is_left(&entry.file_name().to_string_lossy())) {
         return Ok(());
     }
-    let about = fs::read_to_string(directory.join(ABOUT)).ok();
-    let Some(about) = about.and_then(|text| serde_json::from_str::<About>(&text).ok()) else {
-        return refuse("is not empty, and is not the directory of a study");
+    let about = match fs::read_to_string(directory.join(ABOUT)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return refuse("is not empty, and is not the directory of a study");
+        }
+        Err(error) => return refuse(&format!("has a `{ABOUT}` that cannot be read: {error}")),
+    };
+    let about = match serde_json::from_str::<About>(&about) {
+        Ok(about) => about,
+        Err(error) => return refuse(&format!("has a `{ABOUT}` that is not a study's: {error}")),
     };
     let same_text = || fs::read_to_string(directory.join(COPY)).is_ok_and(|text| text == study.text);
     if about.file == About::of(study).file || same_text() {
@@ -70,7 +81,21 @@ pub fn check(directory: &Path, study: &Study) -> Result<(), String> {
     refuse(&format!("is the directory of another study, `{}`", crate::report::files::quoted(&about.file)))
 }
 
-/// Makes the directory and says whose it is.
+/// Locks the directory of a study, so that one process at a time works in it.
+///
+/// # Errors
+/// Another process has it, or the file of the lock cannot be used: a sentence.
+pub fn lock(directory: &Path) -> Result<Lock, String> {
+    let shown = directory.display();
+    Lock::take(directory).map_err(|error| match error {
+        LockError::Held(holder) => {
+            format!("`{shown}` is in use by {holder}; wait for it to end, or choose another directory with --out")
+        }
+        LockError::Io(error) => format!("cannot lock `{shown}`: {error}"),
+    })
+}
+
+/// Says whose directory it is.
 ///
 /// # Errors
 /// It cannot be made or written.

@@ -204,7 +204,7 @@ fn regressions_are_scored_in_the_units_of_the_data() {
     let text = r#"
         rounds = 2
         data = { kind = "csv", path = "CSV", target = "y", task = "regression", test_fraction = 0.5 }
-        partition = { kind = "iid", clients = 2 }
+        partition = { kind = "iid", clients = 2, validation = 0.2 }
         model = { kind = "bnn", hidden = [4] }
         algorithm = { kind = "fedavg", local_steps = 5 }
         schedule = { kind = "round-robin", clients = 2 }
@@ -222,5 +222,7 @@ fn regressions_are_scored_in_the_units_of_the_data() {
     assert!((results.last.numbers["personal_rmse"].unwrap() - rmse).abs() < 1e-9 * rmse);
     assert!((results.last.numbers["personal_nll"].unwrap() - nll).abs() < 1e-9 * nll.abs());
     assert_eq!(scores.clients().len(), 2);
+    let of_validation = |name: &str| results.last.numbers[name];
+    assert!(of_validation("validation_rmse").unwrap() > 0.0 && of_validation("validation_accuracy").is_none());
     assert!(matches!(data(&experiment.config).test.targets, Targets::Real { .. }));
 }

@@ -317,7 +317,12 @@ fn rows_that_are_held_out_can_have_files_of_their_own() {
     let training = table("ph,flow,tree", 0, 12, TREES);
     let of_files = "validation_path = \"v.csv\"\ncalibration_path = \"c.csv\"\n";
     // A share is for a site without such a file.
-    sites.site("north", 0, &training, &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25\n{FEW}"));
+    sites.site(
+        "north",
+        0,
+        &training,
+        &format!("{of_files}validation_fraction = 0.5\ncalibration_fraction = 0.25\n{FEW}"),
+    );
     let validation = format!("flow,ph,tree\n{},{},oak\n{},{},alder\n1.5,2.5,yew\n", flow(3), ph(3), flow(4), ph(4));
     sites.0.write("sites/v.csv", validation).write("sites/c.csv", table("ph,flow,tree", 50, 2, TREES));
     let printed = sites.prints("sites/north.toml");

@@ -470,3 +470,21 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
         &["data that are not there", "fedstein data fetch mnist", "--data-dir"],
     );
 }
+
+#[test]
+fn one_study_at_a_time_works_in_a_directory_and_what_a_killed_one_leaves_is_nobodys() {
+    let place = Place::new();
+    place.write("one.toml", format!("metrics = [\"nll\"]\nseeds = 1\n{TINY}{METHODS}"));
+    place.write("two.toml", format!("title = \"Other\"\nmetrics = [\"nll\"]\nseeds = 1\n{TINY}{METHODS}"));
+    fs::create_dir(place.path("out")).unwrap();
+    let lock = fedstein::checkpoint::lock::Lock::take(&place.path("out")).unwrap();
+    let words = ["`out` is in use by process", "--out"];
+    place.refuses("study one.toml --out out", &words);
+    drop(lock);
+    place.write("out/run.lock", "process 4711 on elsewhere").write("out/.study.json.4711-0.tmp", "{");
+    place.works("study one.toml --out out --quiet");
+    assert!(!place.path("out/run.lock").exists());
+    place.refuses("study two.toml --out out", &["is the directory of another study"]);
+    place.write("out/study.json", "{");
+    place.refuses("study one.toml --out out", &["`study.json` that is not a study's", "EOF"]);
+}

@@ -21,11 +21,14 @@ const FILES: [&str; 11] = [
     "uncertainty.csv",
 ];
 
-/// `rounds.csv` without the column of times.
+/// `rounds.csv` without the columns of times.
 fn rounds_but_seconds(place: &Place, run: &str) -> Vec<Vec<String>> {
     let mut table = place.table(&format!("{run}/rounds.csv"));
-    assert_eq!(table[0].last().unwrap(), "seconds");
-    table.iter_mut().for_each(|row| drop(row.pop()));
+    let (seconds, evaluation) = (table[0].len() - 2, table[0].len() - 1);
+    assert_eq!([&table[0][seconds], &table[0][evaluation]], ["seconds", "evaluation_seconds"]);
+    let of = |row: &[String]| [seconds, evaluation].map(|at| row[at].parse::<f64>().unwrap());
+    assert!(table[1..].iter().map(|row| of(row)).all(|[all, part]| (0.0..=all).contains(&part)), "{table:?}");
+    table.iter_mut().for_each(|row| row.truncate(seconds));
     table
 }
 
@@ -469,8 +472,11 @@ fn natural_clients_are_called_by_their_names_in_everything_that_is_shown() {
     }
     let clients = place.text("run/clients.csv");
     let lines: Vec<&str> = clients.lines().collect();
-    assert!(lines[0].starts_with("client,name,rows,accuracy,"), "{clients}");
+    assert!(lines[0].starts_with("client,name,rows,visits,accuracy,"), "{clients}");
     assert!(lines[1].starts_with("0,\"North, East\",") && lines[3].starts_with("2,south,"), "{clients}");
+    // One client in each of two rounds.
+    let visits = lines[1..].iter().map(|line| line.rsplit(',').nth(6).unwrap());
+    assert_eq!(visits.collect::<Vec<_>>(), ["1", "1", "0"]);
     let summary = place.json("run/summary.json");
     assert_eq!(summary["partition"]["clients"][1], "St. Mary's");
     assert!(place.text("run/report/partition.svg").contains("St. Mary"));
@@ -479,7 +485,7 @@ fn natural_clients_are_called_by_their_names_in_everything_that_is_shown() {
 
     // Clients without names have numbers, and their files no column for names.
     place.works(&format!("{TINY} --set evaluation.personal=true --set algorithm.kind=dsvgd --out numbers"));
-    assert!(place.text("numbers/clients.csv").starts_with("client,rows,accuracy,"));
+    assert!(place.text("numbers/clients.csv").starts_with("client,rows,visits,accuracy,"));
     assert!(place.json("numbers/summary.json")["partition"]["clients"].is_null());
 
     // The sites that the rows are split into have the names as far as a site can.

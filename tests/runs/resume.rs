@@ -175,7 +175,7 @@ fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
 /// The records without the times.
 fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
     let record = |record: &RoundRecord| {
-        let mut record = RoundRecord { seconds: 0.0, round_seconds: 0.0, ..record.clone() };
+        let mut record = RoundRecord { seconds: 0.0, round_seconds: 0.0, evaluation_seconds: 0.0, ..record.clone() };
         record.metrics.retain(|(name, _)| !name.ends_with("seconds"));
         format!("{record:?}")
     };

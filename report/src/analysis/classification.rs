@@ -16,7 +16,7 @@ use crate::metrics::{
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
-use crate::verdict::CalibrationVerdict;
+use crate::verdict::{CalibrationVerdict, SecondClass};
 
 /// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
 const MANY_ROWS: usize = 20_000;
@@ -117,7 +117,8 @@ impl ClassAnalysis {
         let scored = ScoredClasses::of_predictions(predictions, bins)?;
         let (confidence, correct) = (scored.confidence(), scored.correct());
         let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
-        let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, resamples, seed)?;
+        let second = report.class_name(1, 2);
+        let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, &second, resamples, seed)?;
         let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();
         let doubt: Vec<f64> = confidence.iter().map(|c| -c).collect();
         let by_information = uncertainty
@@ -126,7 +127,7 @@ impl ClassAnalysis {
             .map(|u| metrics::auroc(&u.row_mutual_information, &wrong))
             .transpose()?
             .flatten();
-        let of_groups = |of| groups::of_classes(predictions, of, bins, resamples, seed);
+        let of_groups = |of| groups::of_classes(predictions, of, &second, bins, resamples, seed);
         Ok(Self {
             verdict,
             no_skill,
@@ -153,11 +154,29 @@ impl ClassAnalysis {
     }
 
     /// The numbers that sums over at least one row give.
-    pub(super) fn of_sums(scores: &ClientScores, sums: &ClassSums, uncertainty: Option<UncertaintySummary>) -> Self {
+    pub(super) fn of_sums(
+        report: &Report<'_>,
+        scores: &ClientScores,
+        sums: &ClassSums,
+        uncertainty: Option<UncertaintySummary>,
+    ) -> Self {
         let (rows, calibration) = (scores.rows(), sums.calibration());
+        let second = (sums.classes() == 2).then(|| SecondClass {
+            name: report.class_name(1, 2),
+            rows,
+            difference: sums.mean_gap(1, rows),
+            squared: 0.5 * sums.mean_brier(rows),
+            share: None,
+            slope: None,
+        });
         let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
         Self {
-            verdict: CalibrationVerdict::of_classes(&calibration, sums.signed_gap_interval(rows), |_| Skill::default()),
+            verdict: CalibrationVerdict::of_classes(
+                &calibration,
+                sums.signed_gap_interval(rows),
+                second.as_ref(),
+                |_| Skill::default(),
+            ),
             no_skill: None,
             overall: Overall::new(rows, sizes, |metric| {
                 let shown = metric.classes.filter(|of| !of.meaning.is_empty());
@@ -190,6 +209,7 @@ pub(super) struct Headline {
 pub(super) fn headline(
     predictions: &ClassPredictions<'_>,
     scored: &ScoredClasses<'_>,
+    second: &str,
     resamples: usize,
     seed: u64,
 ) -> Result<Headline, MetricError> {
@@ -198,7 +218,8 @@ pub(super) fn headline(
     let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
     let nll = metrics::nll(predictions).value;
     let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
-    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), skill);
+    let second = SecondClass::of_rows(scored, || second.to_owned());
+    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), second.as_ref(), skill);
     Ok(Headline { verdict, no_skill, intervals })
 }
 

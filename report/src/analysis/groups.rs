@@ -44,11 +44,12 @@ impl GroupAnalysis {
                 Skill::default(),
             ),
             false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),
-            false => {
-                CalibrationVerdict::of_classes(&Calibration::new(scores.bins.clone()), scores.gap_interval, |_| {
-                    Skill::default()
-                })
-            }
+            false => CalibrationVerdict::of_classes(
+                &Calibration::new(scores.bins.clone()),
+                scores.gap_interval,
+                None,
+                |_| Skill::default(),
+            ),
         };
         let shown = |metric: &Metric| match is_regression {
             true => metric.targets.is_some(),
@@ -81,13 +82,15 @@ pub(super) fn overall(report: &Report<'_>) -> Result<Vec<(String, Overall)>, Met
     }
 }
 
-/// The numbers of every group of a classification; `resamples` of the rows of a group give its intervals.
+/// The numbers of every group of a classification; `second` is the name of the second of two classes, and `resamples` of the
+/// rows of a group give its intervals.
 ///
 /// # Errors
 /// As [`overall`].
 pub(super) fn of_classes(
     predictions: &ClassPredictions<'_>,
     groups: &Groups,
+    second: &str,
     bins: usize,
     resamples: usize,
     seed: u64,
@@ -95,7 +98,7 @@ pub(super) fn of_classes(
     let found = of_each(groups, predictions.len(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredClasses::of_predictions(&predictions, bins)?;
-        let headline = classification::headline(&predictions, &scored, resamples, seed)?;
+        let headline = classification::headline(&predictions, &scored, second, resamples, seed)?;
         Ok((headline, classification::overall(&scored, bins)))
     })?;
     let group = |(name, (headline, overall)): (String, (classification::Headline, Overall))| GroupAnalysis {

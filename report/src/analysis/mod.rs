@@ -42,7 +42,7 @@ impl Analysis {
             Content::Sums { scores, .. } if scores.rows() == 0 => return Err(MetricError::NoRows),
             Content::Sums { scores, uncertainty } => match (scores.class_sums(), scores.target_sums()) {
                 (Some(sums), _) => {
-                    Self::Classification(Box::new(ClassAnalysis::of_sums(scores, sums, uncertainty.clone())))
+                    Self::Classification(Box::new(ClassAnalysis::of_sums(report, scores, sums, uncertainty.clone())))
                 }
                 (_, Some(sums)) => Self::Regression(Box::new(RegressionAnalysis::of_sums(scores, sums))),
                 (None, None) => return Err(MetricError::NoRows),

@@ -29,7 +29,7 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(
             "In small print below a number: its 95 % interval over resamples of the group's rows, of slope and calibration \
-             in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance, and so is its interval.",
+             in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance; its interval is corrected for that.",
         );
     }
     body.note("Of well calibrated groups about one in 20 is called over- or under-confident by chance.");

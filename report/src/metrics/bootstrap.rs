@@ -1,4 +1,4 @@
-//! Percentile bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
+//! Bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize, Serializer};
@@ -74,9 +74,11 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
 /// of the logistic recalibration. That of the signed gap is from the accuracy's (Wilson's) where all rows are right, or all
 /// wrong.
 ///
-/// The calibration error of a resample is above that of the rows on average, because resampling
-/// adds noise to every bin: its interval says how far the number can move, not where its centre
-/// lies.
+/// The calibration error of a sample is above that of the population on average, because chance adds to the gap of every
+/// bin, and resampling adds to it once more. Its interval is the basic one, twice the estimate less the percentiles (Davison
+/// and Hinkley 1997), which takes this off again. It begins at 0 where outcomes that are drawn from the confidences
+/// themselves have as large an error with a probability above half of the mass outside of the interval, and always holds the
+/// estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoreIntervals {
     /// Mass of every interval.
@@ -163,7 +165,15 @@ pub fn score_intervals<R: Rng + ?Sized>(
             }
         }
     };
-    let intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics_of, rng)?;
+    let mut intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics_of, rng)?;
+    for at in binned {
+        intervals[at] = intervals[at].zip(scored.top().ece()).and_then(|(percentiles, error)| {
+            let by_chance =
+                error_by_chance((scored.confidence(), &bin, bins), resamples, 1.0 - 0.5 * (1.0 - level), rng)?;
+            let lo = if error <= by_chance { 0.0 } else { (2.0 * error - percentiles.hi).clamp(0.0, error) };
+            Some(Interval { lo, hi: (2.0 * error - percentiles.lo).max(error) })
+        });
+    }
     let estimated = |metric: &'static Metric| {
         let estimate = metric.classes?.estimate?;
         Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
@@ -174,6 +184,27 @@ pub fn score_intervals<R: Rng + ?Sized>(
     };
     let intervals = keys.into_iter().zip(intervals).map(of_gap).chain(Metric::all().filter_map(estimated)).collect();
     Ok(ScoreIntervals { level, resamples, intervals })
+}
+
+/// The percentile of the calibration error of rows with these confidences and bins, where outcomes are drawn with the
+/// probabilities that the confidences say.
+fn error_by_chance<R: Rng + ?Sized>(
+    (confidence, bin, bins): (&[f64], &[usize], usize),
+    resamples: usize,
+    share: f64,
+    rng: &mut R,
+) -> Option<f64> {
+    let mut sums = vec![0.0; bins];
+    let mut error = || {
+        sums.fill(0.0);
+        for (p, bin) in confidence.iter().zip(bin) {
+            sums[*bin] += p - f64::from(u8::from(rng.random::<f64>() < *p));
+        }
+        sums.iter().map(|sum: &f64| sum.abs()).sum::<f64>() / confidence.len() as f64
+    };
+    let mut errors: Vec<f64> = (0..resamples).map(|_| error()).collect();
+    errors.sort_by(f64::total_cmp);
+    percentile(&errors, share)
 }
 
 /// Linear interpolation between order statistics (type 7 of Hyndman and Fan 1996).
@@ -190,6 +221,7 @@ mod tests {
     use rand::rngs::ChaCha8Rng;
 
     use super::*;
+    use crate::metrics::ClassPredictions;
 
     #[test]
     fn the_interval_of_a_mean_matches_the_normal_approximation() -> Result<(), MetricError> {
@@ -211,6 +243,30 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let got = percentile_bootstrap(1, 10, 0.95, 2, |_, found| found.copy_from_slice(&[0.5, f64::NAN]), &mut rng)?;
         assert_eq!(got, [Some(Interval { lo: 0.5, hi: 0.5 }), None]);
+        Ok(())
+    }
+
+    #[test]
+    fn the_interval_of_the_ece_holds_that_of_the_population() -> Result<(), MetricError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        // Confidences of .75 and .95 with so many right: the ECE of the population is 0, or half of .1 + .15.
+        for (right, population) in [([0.75, 0.95], 0.0), ([0.65, 0.8], 0.125)] {
+            let mut held = 0;
+            for _ in 0..40 {
+                let row = |row: usize| if row.is_multiple_of(2) { [0.25, 0.75] } else { [0.05, 0.95] };
+                let rows = (0..200).flat_map(row).collect();
+                let labels = (0..200).map(|row| usize::from(rng.random::<f64>() < right[row % 2])).collect();
+                let predictions = ClassPredictions::new(labels, 2, rows)?;
+                let scored = ScoredClasses::of_predictions(&predictions, 10)?;
+                let ece = scored.top().ece().ok_or(MetricError::NoRows)?;
+                let Interval { lo, hi } =
+                    score_intervals(&scored, 200, 0.95, &mut rng)?.get("ece").ok_or(MetricError::NoRows)?;
+                assert!(lo <= ece && ece <= hi, "{lo} {ece} {hi}");
+                held += usize::from(lo <= population && population <= hi);
+            }
+            // 38 of 40 are expected; 33 or fewer of intervals that hold it in 95 % of samples have a probability of .003.
+            assert!(held >= 34, "{held} of 40 with {population}");
+        }
         Ok(())
     }
 }

@@ -134,6 +134,17 @@ impl ClassSums {
         self.gaps.chunks_exact(self.bins()).map(of_class).collect()
     }
 
+    /// The mean of p_c less the share of the rows of class c; 0 without a row.
+    pub fn mean_gap(&self, class: usize, rows: usize) -> f64 {
+        let gaps = self.gaps.chunks_exact(self.bins()).nth(class).unwrap_or_default();
+        gaps.iter().sum::<f64>() / rows.max(1) as f64
+    }
+
+    /// The mean over rows of the Brier score, a sum over classes; 0 without a row.
+    pub fn mean_brier(&self, rows: usize) -> f64 {
+        self.get(ClassScore::Brier) / rows.max(1) as f64
+    }
+
     /// Adds rows with their labels.
     ///
     /// # Errors

@@ -97,7 +97,8 @@ pub struct ClassMetric {
 pub enum Resampled {
     /// The mean of the score.
     Mean(fn(&[f64], usize) -> f64),
-    /// The sum over bins of the confidence of the absolute sum of the score, over the number of rows.
+    /// The ECE, from a score of confidence less outcome: the sum over bins of the confidence of the absolute sum of the score,
+    /// over the number of rows.
     AbsoluteInBins(fn(&[f64], usize) -> f64),
     /// A statistic of the order of p(y = 1) of two classes, and of how often each row counts.
     Ranked(fn(&Ranking, &Times) -> Option<f64>),

@@ -3,16 +3,13 @@
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks, tick_label};
 use crate::metrics::Metric;
-use crate::record::RoundRecord;
+use crate::record::{HEADLINE, RoundRecord};
 use crate::run::Comparison;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 18.0;
 const PANEL_HEIGHT: f64 = 150.0;
 const PANEL_STEP: f64 = 192.0;
-
-/// The metrics that have a panel, from the top down.
-const CURVES: [&str; 4] = ["accuracy", "nll", "ece", "rmse"];
 
 /// The heading of a curve's panel.
 fn heading(key: &str) -> String {
@@ -40,7 +37,7 @@ fn of_group(title: &str, rounds: &[RoundRecord], others: &[&Comparison]) -> Opti
     let mut series: Vec<(&str, &[RoundRecord])> = vec![("this run", rounds)];
     series.extend(others.iter().map(|c| (c.name.as_str(), c.rounds.as_slice())));
     let has_a_value = |key: &&str| rounds.iter().any(|record| record.metric(key).is_some());
-    let shown: Vec<&str> = CURVES.into_iter().filter(has_a_value).collect();
+    let shown: Vec<&str> = HEADLINE.into_iter().filter(has_a_value).collect();
     if shown.is_empty() {
         return None;
     }

@@ -160,3 +160,48 @@ fn three_classes_have_no_section_on_two() {
     assert!(json.get("binary").is_none() && json["overall"]["auroc"].is_null());
     assert!(!rendered.html.contains("The probability of one class") && rendered.positive.is_none());
 }
+
+/// Rows of two classes: of each probability of the second one `count` rows, and this share of them is of it.
+fn shares(of: &[(f64, f64)], count: usize) -> ClassPredictions<'static> {
+    let rows = of.iter().flat_map(|(p, _)| [1.0 - p, *p].repeat(count)).collect();
+    let labels =
+        of.iter().flat_map(|(_, share)| (0..count).map(move |at| usize::from((at as f64) < share * count as f64)));
+    ClassPredictions::new(labels.collect(), 2, rows).unwrap()
+}
+
+#[test]
+fn a_shift_of_two_classes_is_found_where_the_confidence_is_right_on_average() {
+    // Sure to 60 % of either class, and right in 70 and in 50 % of the rows: no gap, and 50 % for 40 %.
+    let found = verdict(&report(&shares(&[(0.4, 0.3), (0.6, 0.5)], 500), None)).unwrap();
+    assert_eq!(found.headline, "Biased: the probability of `1` is too high by 10.0 points on average");
+    assert!(
+        found.text.contains("The mean probability of `1` is 50.0\u{a0}%, and 40.0\u{a0}% of the rows"),
+        "{}",
+        found.text
+    );
+    // .75 and .2 at .6 and .95: no gap and no shift, and probabilities that are too extreme.
+    let extreme = [(0.6, 0.75), (0.4, 0.25), (0.95, 0.8), (0.05, 0.2)];
+    let found = verdict(&report(&shares(&extreme, 100), None)).unwrap();
+    assert!(
+        found.headline.starts_with("Over-confident: the probabilities are too extreme (calibration slope 0."),
+        "{}",
+        found.headline
+    );
+    let right = [(0.6, 0.6), (0.4, 0.4), (0.95, 0.95), (0.05, 0.05)];
+    assert_eq!(verdict(&report(&shares(&right, 500), None)).unwrap().kind, "calibrated on average");
+    // A rare class that is given three times its share: half a point, and beyond chance.
+    let rare = verdict(&report(&shares(&[(0.006, 0.002)], 20_000), None)).unwrap();
+    assert_eq!(rare.kind, "biased");
+}
+
+#[test]
+fn sums_of_sites_find_the_same_shift() {
+    let rows = shares(&[(0.4, 0.3), (0.6, 0.5)], 500);
+    let log_probs = rows.probabilities().iter().map(|p| p.ln() as f32).collect::<Vec<_>>();
+    let mut scores = ClientScores::of_classes(2, 15);
+    let log_probs = ParticleLogProbs::from_f32(1, rows.len(), 2, &log_probs).unwrap();
+    scores.add_classes(&log_probs, rows.labels()).unwrap();
+    let content = Content::Sums { scores: &scores, uncertainty: None };
+    let found = verdict(&Report { content, ..report(&rows, None) }).unwrap();
+    assert_eq!(found.headline, "Biased: the probability of `1` is too high by 10.0 points on average");
+}

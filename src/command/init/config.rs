@@ -71,7 +71,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     let (share, patience) = stop.map(<(_, _)>::from).unzip();
     lines.extend(share.map(|(share, found)| line("partition", kind, "validation", share, found)));
     lines.push(line("model", "bnn", "kind", text("bnn"), String::new()));
-    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), about_network(choice.rows)));
+    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), about_network(choice)));
     lines.push(line("algorithm", "newton-dsvgd", "kind", text("newton-dsvgd"), String::new()));
     lines.push(line("algorithm", "newton-dsvgd", "particles", Value::Integer(20), String::new()));
     lines.extend(patience.map(|(patience, found)| line("stop", "", "patience", patience, found)));
@@ -135,12 +135,16 @@ fn clients(choice: &Choice<'_>) -> usize {
 }
 
 /// That a linear model may do better on few rows.
-fn about_network(rows: usize) -> String {
-    if rows >= FEW_ROWS {
+fn about_network(choice: &Choice<'_>) -> String {
+    if choice.rows >= FEW_ROWS {
         return String::new();
     }
+    let linear = match choice.task == Task::Classification && choice.target.distinct() == Some(2) {
+        true => "a logistic regression, `kind = \"blr\"` with `bias = true` and `optimizer.lr = 0.05`,",
+        false => "a linear model, `[]`,",
+    };
     format!(
-        "With fewer than {FEW_ROWS} rows a linear model, `[]`, may predict better: compare both (docs/example.md, \"Which network?\")."
+        "With fewer than {FEW_ROWS} rows {linear} may predict better: compare both (docs/example.md, \"Which network?\")."
     )
 }
 

@@ -156,6 +156,17 @@ impl OptimizerConfig {
         }
     }
 
+    /// The step size ε.
+    pub fn lr(&self) -> f64 {
+        match self {
+            Self::Adagrad { lr, .. }
+            | Self::AdagradSum { lr, .. }
+            | Self::Rmsprop { lr, .. }
+            | Self::Adam { lr, .. }
+            | Self::Sgd { lr, .. } => *lr,
+        }
+    }
+
     /// When the averages are reset.
     pub fn reset(&self) -> Reset {
         match self {

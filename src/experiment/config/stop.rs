@@ -5,7 +5,7 @@ use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT_OR_ZERO, Interval, Key, Section, key};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Direction, Metric};
+use crate::metrics::{Direction, Evaluation, Metric};
 
 /// The keys of `[stop]`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,11 @@ impl StopMetric {
         Metric::of_key(self.key()).expect("a key of the table of metrics")
     }
 
+    /// Its value among the metrics of some rows; `None` where it is undefined or not finite.
+    pub fn value(self, of: &Evaluation) -> Option<f64> {
+        of.value(self.metric()).filter(|value| value.is_finite())
+    }
+
     /// Whether `value` is better than `best`.
     pub fn is_better(self, value: f64, best: f64) -> bool {
         match self.metric().better {
@@ -80,7 +85,7 @@ const KEYS: &[Key] = &[
         "patience",
         COUNT_OR_ZERO,
         I(0),
-        "Rounds without a better `metric` of the validation rows, after which the run ends. Particles, predictions and report are then those of the best round. It needs `partition.validation`, or in a federation `data.validation_fraction` or `data.validation_path` of some sites. 0: the run goes on to `rounds`, and its results are those of its last round.",
+        "Rounds without a better `metric` of the validation rows, after which the run ends. Particles, predictions and report are then those of the best round, which is looked for once every client could have had a turn: from the round on in which as many were selected as there are clients. It needs `partition.validation`, or in a federation `data.validation_fraction` or `data.validation_path` of some sites. 0: the run goes on to `rounds`, and its results are those of its last round.",
     ),
     key(
         "metric",

@@ -1,10 +1,11 @@
 //! What a program may have written into the fields of a config after it was loaded.
 
+use std::collections::BTreeMap;
+
 use fedstein_schema::ConfigError;
 use toml::{Table, Value};
 
 use super::{Config, schema, word};
-use crate::experiment::inventory::flat;
 
 /// The key of the backend. Its value is not used: the type parameter of a run chooses the backend.
 const BACKEND: &str = "backend";
@@ -54,6 +55,11 @@ impl Config {
             ))
         })
     }
+}
+
+/// A table as pairs of `section.key` and its value as TOML.
+pub(in crate::experiment) fn flat(table: &Table) -> BTreeMap<String, String> {
+    fedstein_schema::flat(table).map(|(key, value)| (key, value.to_string())).collect()
 }
 
 #[cfg(test)]
