@@ -133,8 +133,8 @@ fn cell(text: &str) -> String {
 
 const NUMBERS: &str = "
 Mean over seeds; sd: the standard deviation over seeds; 95 % interval: of the mean, by Student's t over seeds. One seed \
-has no interval. The interval covers what the seeds change (first particles, partition, order of clients), not another \
-choice of test rows.
+has no interval. The interval covers what the seeds change: first particles, partition, order of clients, and test rows \
+where the seed splits them off; not another choice of test rows that have a file of their own.
 ";
 
 const DIFFERENCES: &str = "
