@@ -130,6 +130,13 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// Lets validation rows choose a round from this one on.
     pub fn judges_from(&mut self, first: usize) {
         self.stop.judges_from(first);
+        if self.config.stop.patience > 0 && self.config.rounds < first {
+            self.observer.note(&format!(
+                "stop.patience has no effect in {} rounds: the best round is looked for from round {first} on, when as many \
+                 clients were selected as there are",
+                self.config.rounds
+            ));
+        }
     }
 
     /// Restores the state of a checkpoint and continues after its last round.

@@ -120,7 +120,7 @@ fn a_plateau_over_sites_is_found_where_it_is_found_in_one_process() {
 #[test]
 fn sites_keep_their_results_also_where_the_server_has_the_test_rows() {
     let place = Place::new();
-    let command = split(&place, &format!("{KEYS} --set rounds=4 --set stop.patience=1"), "rehearsal");
+    let command = split(&place, &format!("{KEYS} --set rounds=7 --set stop.patience=1"), "rehearsal");
     let test = "--set data.test_path=rehearsal/0/test.csv --set data.target=target";
     for (name, keys) in [("plain", "--set stop.patience=0"), ("stopped", "")] {
         for site in 0..5 {
