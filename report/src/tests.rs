@@ -320,6 +320,33 @@ fn the_verdict_on_intervals_sees_a_bias_and_the_middle_of_the_predictive() {
     assert_eq!(verdict_on(within(0.3)).0, format!("{off} wide"));
 }
 
+#[test]
+fn intervals_that_hold_on_average_alone_are_told_with_the_third_where_they_do_not() {
+    // Noise that grows with the prediction, beside intervals of one width: 1.05 times 1.645 are 5.8, 2.5 and 1.15 deviations.
+    let noise = |row: usize| [0.3, 0.7, 1.5][row / 200] * normal_quantile(((row % 200) as f64 + 0.5) / 200.0);
+    let headline = |noise: &dyn Fn(usize) -> f64, sd: f64| {
+        let means: Vec<f64> = (0..600).map(|row| row as f64).collect();
+        let targets = means.iter().enumerate().map(|(row, mean)| mean + noise(row)).collect();
+        let predictions = RegressionPredictions::new(1, means, vec![1.0 / (sd * sd); 600], targets).unwrap();
+        let content = Content::Regression { predictions: &predictions };
+        let report = Report { title: "noise".into(), content, bins: 15, seed: 1, run: None, groups: None };
+        let found = verdict(&report).unwrap();
+        (found.kind, found.headline, found.text)
+    };
+    let (kind, found, text) = headline(&noise, 1.05);
+    assert_eq!(kind, "over-confident");
+    assert_eq!(
+        found,
+        "The 90 % intervals hold on average, and 75.0\u{a0}% of the targets where predictions are highest"
+    );
+    assert!(
+        text.contains("Of the 200 rows each with the lowest, middle and highest predictions they contain 100.0"),
+        "{text}"
+    );
+    let equal = |row: usize| normal_quantile(((row % 200) as f64 + 0.5) / 200.0);
+    assert_eq!(headline(&equal, 1.0).1, "The intervals hold what they promise");
+}
+
 /// The quantile of a standard normal distribution, by bisection on its distribution function.
 fn normal_quantile(p: f64) -> f64 {
     let (mut lo, mut hi) = (-9.0, 9.0);

@@ -1,11 +1,17 @@
 //! The headline in plain language: whether the model is too sure or not sure enough, by how much, in which range of
 //! confidence, and on how many rows.
 
+mod second_class;
+mod targets;
+
 use serde::Serialize;
 
-use crate::metrics::{Bin, Calibration, CoverageRow, Estimate, Interval, ScoredClasses};
+use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
 use crate::skill::Skill;
 use crate::text::{number, percent, points, rows};
+
+pub(crate) use second_class::SecondClass;
+pub(crate) use targets::{Bias, Thirds};
 
 /// The smallest gap that is reported: half a point.
 const NOTABLE: f64 = 0.005;
@@ -117,8 +123,14 @@ impl CalibrationVerdict {
     }
 
     /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage, that
-    /// of the 50 % intervals beyond three. Predictions that are too high or too low come first.
-    pub(super) fn of_intervals(coverage: &[CoverageRow], n: usize, bias: Option<Bias>, skill: Skill) -> Self {
+    /// of the 50 % intervals beyond three. Predictions that are too high or too low come first, and intervals that hold on
+    /// average alone last.
+    pub(super) fn of_intervals(
+        coverage: &[CoverageRow],
+        n: usize,
+        (bias, thirds): (Option<Bias>, Option<Thirds>),
+        skill: Skill,
+    ) -> Self {
         let Skill { warning, .. } = skill;
         let mut text = beginning(warning.as_deref());
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
@@ -146,7 +158,12 @@ impl CalibrationVerdict {
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
         };
-        let (kind, headline) = bias.map_or_else(|| (kind, headline.to_owned()), |bias| ("biased", bias.headline()));
+        let apart = thirds.and_then(Thirds::worst).filter(|_| holds && kind != "too few rows");
+        let (kind, headline) = match (&bias, &apart) {
+            (Some(bias), _) => ("biased", bias.headline()),
+            (None, Some((kind, headline, _))) => (*kind, headline.clone()),
+            (None, None) => (kind, headline.to_owned()),
+        };
         text += &format!(
             "The central {:.0} % intervals contain {} of the {} targets, {} points from what they promise (chance alone moves this \
              by up to {:.1}).",
@@ -162,138 +179,10 @@ impl CalibrationVerdict {
         if let Some(bias) = bias {
             text += &format!(" {}", bias.sentence(n));
         }
-        Self { kind, headline, text, warning }
-    }
-}
-
-/// The probabilities of the second of two classes.
-#[derive(Debug, Clone)]
-pub(super) struct SecondClass {
-    /// Its name.
-    pub name: String,
-    /// The number of rows n.
-    pub rows: usize,
-    /// The mean of the probability, less the share of rows of the class.
-    pub difference: f64,
-    /// The mean of the squared differences between probability and outcome: half the Brier score.
-    pub squared: f64,
-    /// The share of rows of the class, where it is known.
-    pub share: Option<f64>,
-    /// The calibration slope, where it is known.
-    pub slope: Option<Estimate>,
-}
-
-/// The level at which a difference of the second class or its slope counts. Above the 95 % of the gap, so that three
-/// questions find little more by chance than one.
-const SECOND_LEVEL: f64 = 0.99;
-/// The smallest distance of the slope from 1 that is reported.
-const NOTABLE_SLOPE: f64 = 0.1;
-/// The smallest difference that is reported of a rare class, as a part of its share.
-const NOTABLE_PART: f64 = 0.25;
-
-impl SecondClass {
-    /// What single rows tell.
-    pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
-        let slope = scored.recalibration()?.slope;
-        let rows = scored.rows().count();
-        let mean = |of: fn(f64, f64) -> f64| {
-            scored.rows().map(|(row, label)| of(row[1], f64::from(u8::from(label == 1)))).sum::<f64>() / rows as f64
-        };
-        let (difference, squared) = (mean(|p, y| p - y), mean(|p, y| (p - y).powi(2)));
-        Some(Self { name: name(), rows, difference, squared, share: Some(mean(|_, y| y)), slope })
-    }
-
-    /// Whether the probability is too high or too low on average: beyond chance, and by no small amount.
-    fn is_shifted(&self) -> bool {
-        let variance = (self.squared - self.difference.powi(2)).max(0.0) / (self.rows.max(2) - 1) as f64;
-        let rare = self.share.map_or(f64::INFINITY, |share| NOTABLE_PART * share.min(1.0 - share));
-        let Interval { lo, hi } =
-            Estimate { value: self.difference, standard_error: variance.sqrt() }.interval(SECOND_LEVEL);
-        (lo > 0.0 || hi < 0.0) && self.difference.abs() >= NOTABLE.min(rare)
-    }
-
-    /// The slope, where it is beyond chance and no small amount from 1.
-    fn notable_slope(&self) -> Option<Estimate> {
-        let is_notable = |slope: &Estimate| {
-            let Interval { lo, hi } = slope.interval(SECOND_LEVEL);
-            (lo > 1.0 || hi < 1.0) && (slope.value - 1.0).abs() >= NOTABLE_SLOPE
-        };
-        self.slope.filter(is_notable)
-    }
-
-    fn headline(&self) -> String {
-        let direction = if self.difference > 0.0 { "too high" } else { "too low" };
-        format!(
-            "Biased: the probability of `{}` is {direction} by {:.1} points on average",
-            self.name,
-            100.0 * self.difference.abs()
-        )
-    }
-
-    fn sentence(&self) -> String {
-        match self.share {
-            Some(share) => format!(
-                "The mean probability of `{}` is {}, and {} of the rows are of this class.",
-                self.name,
-                percent(share + self.difference),
-                percent(share)
-            ),
-            None => format!(
-                "The mean probability of `{}` is {} points from the share of rows of this class.",
-                self.name,
-                points(self.difference)
-            ),
+        if let Some((_, _, sentence)) = apart {
+            text += &format!(" {sentence}");
         }
-    }
-}
-
-/// The mean error of the predictions of a regression, in the unit of the target.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bias {
-    /// The mean of prediction minus target.
-    pub mean: f64,
-    /// The root mean squared error.
-    pub rmse: f64,
-    /// The root of the mean predictive variance.
-    pub sd: f64,
-}
-
-/// A mean error is notable from this share of the mean squared error on, and from this many predictive standard deviations.
-const NOTABLE_BIAS: (f64, f64) = (0.1, 1.0 / 3.0);
-
-impl Bias {
-    /// The standard error of the mean of n errors.
-    fn standard_error(self, n: usize) -> f64 {
-        ((self.rmse.powi(2) - self.mean.powi(2)).max(0.0) / (n.max(2) - 1) as f64).sqrt()
-    }
-
-    fn share(self) -> f64 {
-        (self.mean / self.rmse).powi(2)
-    }
-
-    /// Whether the mean error is beyond two standard errors, and no small part of the errors and of what is predicted of them.
-    fn is_notable(self, n: usize) -> bool {
-        let (share, deviations) = NOTABLE_BIAS;
-        let is_certain = n > 1 && self.mean.abs() > 2.0 * self.standard_error(n);
-        is_certain && self.share() >= share && self.mean.abs() >= deviations * self.sd
-    }
-
-    fn direction(self) -> &'static str {
-        if self.mean > 0.0 { "too high" } else { "too low" }
-    }
-
-    fn headline(self) -> String {
-        format!("Biased: the predictions are {} by {} on average", self.direction(), number(self.mean.abs()))
-    }
-
-    fn sentence(self, n: usize) -> String {
-        format!(
-            "On average the predictions are {} by {} \u{00b1} {} (one standard error), which is {} of the mean squared error.",
-            self.direction(),
-            number(self.mean.abs()),
-            number(self.standard_error(n)),
-            percent(self.share())
-        )
+        Self { kind, headline, text, warning }
     }
 }
 

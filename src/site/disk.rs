@@ -85,6 +85,14 @@ pub enum DiskError {
     Checkpoint(#[from] CheckpointError),
 }
 
+/// The error about a file of a run that does not have the content that this site has written.
+fn damaged(path: &Path, reason: &str) -> CheckpointError {
+    let path = path.display();
+    CheckpointError::Content(format!(
+        "`{path}` is damaged: {reason}. Remove this file and go on with the run: the server sends its content again"
+    ))
+}
+
 fn have(rounds: &[usize]) -> String {
     let rounds: Vec<String> = rounds.iter().map(ToString::to_string).collect();
     match &rounds[..] {
@@ -161,7 +169,9 @@ impl Disk {
     pub fn asked_once(&self, file: &str, question: &str) -> Result<bool, DiskError> {
         let path = self.dir.join(file);
         if path.exists() {
-            return Ok(read_text(&path).map_err(CheckpointError::io("read", &path))? == question);
+            let kept = read_text(&path).map_err(CheckpointError::io("read", &path))?;
+            // No question is empty: a disk that was full, or a machine that went down, has left this.
+            return if kept.is_empty() { Err(damaged(&path, "it is empty").into()) } else { Ok(kept == question) };
         }
         let written = write_atomic(&path, question.as_bytes());
         written.map_err(|error| CheckpointError::Write(error.to_string()))?;
@@ -193,14 +203,14 @@ impl Disk {
             return Ok(None);
         }
         let text = read_text(&path).map_err(CheckpointError::io("read", &path))?;
-        let wrong = |path: &Path, reason: String| CheckpointError::Content(format!("{}: {reason}", path.display()));
-        let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(&path, error.to_string()))?;
+        let kept: Kept = serde_json::from_str(&text).map_err(|error| damaged(&path, &error.to_string()))?;
         if kept.rows != rows {
             return Err(DiskError::Changed);
         }
-        let path = self.dir.join(INITIAL);
-        let bytes = read_whole(&path).map_err(CheckpointError::io("read", &path))?;
-        let initial = codec::decode(&bytes).map_err(|reason| wrong(&path, reason))?;
+        // Without the terms the server sends both again.
+        let of_initial = |reason: String| damaged(&path, &format!("its {INITIAL}: {reason}"));
+        let bytes = read_whole(&self.dir.join(INITIAL)).map_err(|error| of_initial(error.to_string()))?;
+        let initial = codec::decode(&bytes).map_err(of_initial)?;
         Ok(Some((kept.terms, Message::from_state(&initial)?)))
     }
 

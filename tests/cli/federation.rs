@@ -490,6 +490,28 @@ fn validation_rows_of_the_sites_are_scored_in_the_place_of_the_test_rows_and_cha
 }
 
 #[test]
+fn a_damaged_file_of_a_site_is_named_and_without_it_the_run_goes_on_to_the_same_bits() {
+    let place = place();
+    place.works(&line("--out runs/whole"));
+    let earlier = runs_at(&place, "0");
+    place.works(&line("--set rounds=3 --out runs/a"));
+    let run = runs_at(&place, "0").into_iter().find(|run| !earlier.contains(run)).unwrap();
+    let sites = "0/site.toml,1/site.toml,2/site.toml";
+    let resume = format!("train --quiet --resume runs/a --set rounds=6 --sites {sites}");
+    for file in ["terms.json", "means.json"] {
+        let path = format!("0/state/{run}/{file}");
+        place.write(&path, "");
+        let output = place.command(&resume).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(&format!("{file}` is damaged")) && stderr.contains("Remove this file"), "{stderr}");
+        std::fs::remove_file(place.path(&path)).unwrap();
+    }
+    place.works(&resume);
+    assert!(place.bytes("runs/a/particles.safetensors") == place.bytes("runs/whole/particles.safetensors"));
+}
+
+#[test]
 fn of_fewer_held_out_rows_than_it_allows_a_site_tells_nothing_and_reports_on_them_itself() {
     let place = place();
     let file = place.text("1/site.toml");

@@ -40,7 +40,7 @@ impl GroupAnalysis {
             true => CalibrationVerdict::of_intervals(
                 &Vec::from_iter(coverage(0.5, of.coverage_50).into_iter().chain(coverage(0.9, of.coverage_90))),
                 of.rows,
-                None,
+                (None, None),
                 Skill::default(),
             ),
             false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),

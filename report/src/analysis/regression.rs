@@ -11,7 +11,7 @@ use crate::metrics::{
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
-use crate::verdict::{Bias, CalibrationVerdict};
+use crate::verdict::{Bias, CalibrationVerdict, Thirds};
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
@@ -57,7 +57,7 @@ impl RegressionAnalysis {
             verdict: CalibrationVerdict::of_intervals(
                 &coverage,
                 predictions.rows(),
-                bias(&scored),
+                (bias(&scored), Thirds::of(&scored)),
                 skill(&scored, no_skill.as_ref()),
             ),
             no_skill,
@@ -80,7 +80,7 @@ impl RegressionAnalysis {
         let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
         let [quantile_calibration, interval_calibration] = sums.curves(rows);
         Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, rows, None, Skill::default()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows, (None, None), Skill::default()),
             no_skill: None,
             left_out: Some(LEFT_OUT),
             particles: None,
@@ -102,7 +102,8 @@ pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
     let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
     let no_skill = NoSkillTargets::of(scored.predictions().target());
     let skill = skill(scored, no_skill.as_ref());
-    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), scored.pit().len(), bias(scored), skill)
+    let (n, parts) = (scored.pit().len(), (bias(scored), Thirds::of(scored)));
+    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), n, parts, skill)
 }
 
 fn bias(scored: &ScoredTargets<'_>) -> Option<Bias> {

@@ -1,0 +1,88 @@
+//! Whether the probabilities of the second of two classes are right on average, and how extreme they are.
+
+use super::NOTABLE;
+use crate::metrics::{Estimate, Interval, ScoredClasses};
+use crate::text::{percent, points};
+
+/// The probabilities of the second of two classes.
+#[derive(Debug, Clone)]
+pub(crate) struct SecondClass {
+    /// Its name.
+    pub name: String,
+    /// The number of rows n.
+    pub rows: usize,
+    /// The mean of the probability, less the share of rows of the class.
+    pub difference: f64,
+    /// The mean of the squared differences between probability and outcome: half the Brier score.
+    pub squared: f64,
+    /// The share of rows of the class, where it is known.
+    pub share: Option<f64>,
+    /// The calibration slope, where it is known.
+    pub slope: Option<Estimate>,
+}
+
+/// The level at which a difference of the second class or its slope counts. Above the 95 % of the gap, so that three
+/// questions find little more by chance than one.
+const SECOND_LEVEL: f64 = 0.99;
+/// The smallest distance of the slope from 1 that is reported.
+const NOTABLE_SLOPE: f64 = 0.1;
+/// The smallest difference that is reported of a rare class, as a part of its share.
+const NOTABLE_PART: f64 = 0.25;
+
+impl SecondClass {
+    /// What single rows tell.
+    pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
+        let slope = scored.recalibration()?.slope;
+        let rows = scored.rows().count();
+        let mean = |of: fn(f64, f64) -> f64| {
+            scored.rows().map(|(row, label)| of(row[1], f64::from(u8::from(label == 1)))).sum::<f64>() / rows as f64
+        };
+        let (difference, squared) = (mean(|p, y| p - y), mean(|p, y| (p - y).powi(2)));
+        Some(Self { name: name(), rows, difference, squared, share: Some(mean(|_, y| y)), slope })
+    }
+
+    /// Whether the probability is too high or too low on average: beyond chance, and by no small amount.
+    pub fn is_shifted(&self) -> bool {
+        let variance = (self.squared - self.difference.powi(2)).max(0.0) / (self.rows.max(2) - 1) as f64;
+        let rare = self.share.map_or(f64::INFINITY, |share| NOTABLE_PART * share.min(1.0 - share));
+        let Interval { lo, hi } =
+            Estimate { value: self.difference, standard_error: variance.sqrt() }.interval(SECOND_LEVEL);
+        (lo > 0.0 || hi < 0.0) && self.difference.abs() >= NOTABLE.min(rare)
+    }
+
+    /// The slope, where it is beyond chance and no small amount from 1.
+    pub fn notable_slope(&self) -> Option<Estimate> {
+        let is_notable = |slope: &Estimate| {
+            let Interval { lo, hi } = slope.interval(SECOND_LEVEL);
+            (lo > 1.0 || hi < 1.0) && (slope.value - 1.0).abs() >= NOTABLE_SLOPE
+        };
+        self.slope.filter(is_notable)
+    }
+
+    /// The headline where it is shifted.
+    pub fn headline(&self) -> String {
+        let direction = if self.difference > 0.0 { "too high" } else { "too low" };
+        format!(
+            "Biased: the probability of `{}` is {direction} by {:.1} points on average",
+            self.name,
+            100.0 * self.difference.abs()
+        )
+    }
+
+    /// What the headline rests on.
+    pub fn sentence(&self) -> String {
+        match self.share {
+            Some(share) => format!(
+                "The mean probability of `{}` is {}, and {} of the rows are of this class.",
+                self.name,
+                percent(share + self.difference),
+                percent(share)
+            ),
+            None => format!(
+                "The mean probability of `{}` is {} points from the share of rows of this class.",
+                self.name,
+                points(self.difference)
+            ),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether the predictions of a regression are too high or too low, and whether its intervals hold wherever they are.
+
+use super::FEWEST_ROWS;
+use crate::metrics::{ScoredTargets, coverage_of_pit, predictive_moments};
+use crate::text::{number, percent, thousands};
+
+/// The mean error of the predictions of a regression, in the unit of the target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bias {
+    /// The mean of prediction minus target.
+    pub mean: f64,
+    /// The root mean squared error.
+    pub rmse: f64,
+    /// The root of the mean predictive variance.
+    pub sd: f64,
+}
+
+/// A mean error is notable from this share of the mean squared error on, and from this many predictive standard deviations.
+const NOTABLE_BIAS: (f64, f64) = (0.1, 1.0 / 3.0);
+
+impl Bias {
+    /// The standard error of the mean of n errors.
+    fn standard_error(self, n: usize) -> f64 {
+        ((self.rmse.powi(2) - self.mean.powi(2)).max(0.0) / (n.max(2) - 1) as f64).sqrt()
+    }
+
+    fn share(self) -> f64 {
+        (self.mean / self.rmse).powi(2)
+    }
+
+    /// Whether the mean error is beyond two standard errors, and no small part of the errors and of what is predicted of them.
+    pub fn is_notable(self, n: usize) -> bool {
+        let (share, deviations) = NOTABLE_BIAS;
+        let is_certain = n > 1 && self.mean.abs() > 2.0 * self.standard_error(n);
+        is_certain && self.share() >= share && self.mean.abs() >= deviations * self.sd
+    }
+
+    fn direction(self) -> &'static str {
+        if self.mean > 0.0 { "too high" } else { "too low" }
+    }
+
+    /// The headline where it is notable.
+    pub fn headline(self) -> String {
+        format!("Biased: the predictions are {} by {} on average", self.direction(), number(self.mean.abs()))
+    }
+
+    /// What the headline rests on.
+    pub fn sentence(self, n: usize) -> String {
+        format!(
+            "On average the predictions are {} by {} \u{00b1} {} (one standard error), which is {} of the mean squared error.",
+            self.direction(),
+            number(self.mean.abs()),
+            number(self.standard_error(n)),
+            percent(self.share())
+        )
+    }
+}
+
+/// The level of the intervals that are looked at in parts.
+const LEVEL: f64 = 0.9;
+/// A part whose coverage is nearer to the level is not reported.
+const NOTABLE_MISS: f64 = 0.05;
+
+/// The coverage of the 90 % intervals among the rows with the lowest, the middle and the highest predictions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Thirds {
+    /// The share of targets in their intervals.
+    pub coverage: [f64; 3],
+    /// The number of rows of a third.
+    pub rows: usize,
+}
+
+impl Thirds {
+    /// The thirds of all rows by their predictive means; `None` with too few rows for each, or where rows of two thirds have the
+    /// same.
+    pub fn of(scored: &ScoredTargets<'_>) -> Option<Self> {
+        let means = predictive_moments(scored.predictions()).mean;
+        let rows = means.len() / 3;
+        let mut order: Vec<usize> = (0..means.len()).collect();
+        order.sort_by(|a, b| means[*a].total_cmp(&means[*b]));
+        let coverage =
+            |part: &[usize]| coverage_of_pit(&part.iter().map(|row| scored.pit()[*row]).collect::<Vec<_>>(), LEVEL);
+        let (low, rest) = order.split_at_checked(rows)?;
+        let (middle, high) = rest.split_at_checked(rest.len() - rows)?;
+        // Rows with one prediction are not told apart by it.
+        let is_below = |a: &[usize], b: &[usize]| a.last().zip(b.first()).is_some_and(|(a, b)| means[*a] < means[*b]);
+        let has_thirds = rows >= FEWEST_ROWS && is_below(low, middle) && is_below(middle, high);
+        has_thirds.then(|| Self { coverage: [coverage(low), coverage(middle), coverage(high)], rows })
+    }
+
+    /// The third whose coverage is farthest from the level: the headline and the sentence behind it. `None` where all are within
+    /// three standard errors of it, or within five points.
+    pub fn worst(self) -> Option<(&'static str, String, String)> {
+        let noise = 3.0 * (LEVEL * (1.0 - LEVEL) / self.rows as f64).sqrt();
+        let miss = |at: &usize| (self.coverage[*at] - LEVEL).abs();
+        let worst =
+            (0..3).max_by(|a, b| miss(a).total_cmp(&miss(b))).filter(|at| miss(at) > noise.max(NOTABLE_MISS))?;
+        let place = ["lowest", "middle", "highest"][worst];
+        let found = self.coverage[worst];
+        let kind = if found < LEVEL { "over-confident" } else { "under-confident" };
+        let headline = format!(
+            "The 90 % intervals hold on average, and {} of the targets where predictions are {place}",
+            percent(found)
+        );
+        let [low, middle, high] = self.coverage.map(percent);
+        let sentence = format!(
+            "Of the {} rows each with the lowest, middle and highest predictions they contain {low}, {middle} and {high}: the \
+             predicted spread is not that of the targets everywhere.",
+            thousands(self.rows)
+        );
+        Some((kind, headline, sentence))
+    }
+}
