@@ -157,6 +157,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     })
 }
 
+/// The beginning of the name of a directory in which content is written before it takes its place; the number of the process
+/// follows.
+pub const STAGING: &str = ".fedstein-";
+
+/// Whether this is the name of such a directory.
+pub fn is_staging(name: &str) -> bool {
+    name.strip_prefix(STAGING).is_some_and(|rest| rest.parse::<u32>().is_ok())
+}
+
 /// Whether this is the name of a temporary file of one of these files, which a killed process has left; see [`write_atomic`].
 pub fn is_temporary(name: &str, files: &[&str]) -> bool {
     let of = |file: &&str| {

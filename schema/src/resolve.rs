@@ -15,6 +15,8 @@ pub struct Resolved {
     pub table: Table,
     /// The keys that do not have their default, as `section.key`.
     pub changed: Vec<String>,
+    /// The keys that the file or the overrides give, as `section.key`, whatever their values.
+    pub given: Vec<String>,
     /// Notes for the user, such as keys that were dropped.
     pub notes: Vec<String>,
 }
@@ -30,11 +32,11 @@ impl Schema {
         let mut notes = Vec::new();
         self.drop_keys_of_former_kinds(&mut file, &typed, &mut notes);
 
-        let given = |section: &str, name: &str| typed.get(section, name).or_else(|| file.get(section, name));
-        let preset = given("", "preset").and_then(|entry| entry.value.as_str()).unwrap_or("sound");
+        let entry = |section: &str, name: &str| typed.get(section, name).or_else(|| file.get(section, name));
+        let preset = entry("", "preset").and_then(|entry| entry.value.as_str()).unwrap_or("sound");
         note_shadowed_preset(&file, &typed, preset, &mut notes);
 
-        let (mut table, mut changed) = (Table::new(), Vec::new());
+        let (mut table, mut changed, mut given) = (Table::new(), Vec::new(), Vec::new());
         for section in &self.sections {
             let kind = typed.word(section.name).or_else(|| file.word(section.name)).or(section.default_kind);
             let kind = kind.unwrap_or_default();
@@ -49,8 +51,11 @@ impl Schema {
                 keys.insert("kind".to_string(), Value::String(kind.to_string()));
             }
             for key in section.keys_of(kind) {
-                let value = match given(section.name, key.name) {
-                    Some(entry) => entry.checked_for(key)?,
+                let value = match entry(section.name, key.name) {
+                    Some(entry) => {
+                        given.push(section.path(key.name));
+                        entry.checked_for(key)?
+                    }
                     None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {
                         at: source.name.to_string(),
                         path: section.path(key.name),
@@ -70,7 +75,7 @@ impl Schema {
                 table.insert(section.name.to_string(), Value::Table(keys));
             }
         }
-        Ok(Resolved { table, changed, notes })
+        Ok(Resolved { table, changed, given, notes })
     }
 
     /// Checks the values of a command line that comes without a config.

@@ -58,7 +58,11 @@ fn defaults_are_those_of_the_kind_then_the_preset_then_the_file_then_the_command
 fn a_resolved_config_resolves_to_itself() {
     let first = resolve("[method]\nkind = \"noisy\"\npath = \"p\"\nnoise = 2", &[]).unwrap();
     let text = first.to_toml();
-    assert_eq!(resolve(&text, &[]).unwrap(), first, "{text}");
+    let again = resolve(&text, &[]).unwrap();
+    assert_eq!((&again.table, &again.changed, &again.notes), (&first.table, &first.changed, &first.notes), "{text}");
+    // The text gives every key but the kinds.
+    assert_eq!(first.given, ["method.noise", "method.path"]);
+    assert!(again.given.contains(&"method.steps".to_owned()), "{:?}", again.given);
     assert!(text.contains("kind = \"noisy\"\nsteps = 20\nnoise = 2.0\npath = \"p\"\n"), "{text}");
 }
 

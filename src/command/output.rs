@@ -1,12 +1,14 @@
 //! The files that a command is told to write: nothing that exists is replaced unless the user says so, and no link is
 //! followed.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
+use crate::report::files::{STAGING, is_staging};
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
 /// or with `force` in the place of a regular file.
@@ -108,7 +110,8 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
         return refuse("is a link; name where the report goes with --out");
     }
     check_place(path)?;
-    if !force && path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+    let is_content = |name: &OsStr| !is_staging(&name.to_string_lossy());
+    if !force && path.read_dir().is_ok_and(|entries| entries.flatten().any(|entry| is_content(&entry.file_name()))) {
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }
     Ok(())
@@ -188,13 +191,6 @@ impl Drop for NewDirectory {
         let _ = fs::remove_dir_all(&self.staging);
         self.created.iter().for_each(|path| drop(fs::remove_dir(path)));
     }
-}
-
-/// The beginning of the name of a directory where content is written first.
-const STAGING: &str = ".fedstein-";
-
-fn is_staging(name: &str) -> bool {
-    name.strip_prefix(STAGING).is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
 /// Removes a file or a directory, if it is there; of a link the link.

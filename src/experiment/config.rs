@@ -290,8 +290,8 @@ impl ConfigLoader {
         resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
         resolved.notes.extend(config.without_constant(self.own));
         resolved.notes.extend(config.early_last_step(&resolved.changed));
-        resolved.notes.extend(config.one_client_alone(&resolved.changed, self.own));
-        resolved.notes.extend(config.slow_regression(&resolved.changed, self.own));
+        resolved.notes.extend(config.one_client_alone(&resolved.given, self.own));
+        resolved.notes.extend(config.slow_regression(&resolved.given, self.own));
         Ok((config, resolved))
     }
 }
@@ -467,25 +467,26 @@ impl Config {
     }
 
     /// A note where a method that averages several clients has one in each round, and nobody has said so.
-    fn one_client_alone(&self, changed: &[String], own: Own) -> Option<String> {
+    fn one_client_alone(&self, given: &[String], own: Own) -> Option<String> {
         let can = self.algorithm.capabilities();
         let is_known = !own.selection && !matches!(self.algorithm, AlgorithmConfig::Own(_));
         let averages = matches!(can.replies, Replies::Estimates | Replies::OwnRule);
-        let alone = averages && !can.centralised && !can.chooses_clients && self.schedule.clients() == 1;
-        let is_chosen = self.preset != Preset::Sound || changed.iter().any(|key| key == "schedule.clients");
+        let has_others = self.partition().map_or(true, |partition| partition.scheme.clients() != Some(1));
+        let alone = averages && !can.centralised && !can.chooses_clients && self.schedule.clients() == 1 && has_others;
+        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key == "schedule.clients");
         (alone && is_known && !is_chosen).then(|| {
             format!(
                 "`schedule.clients` is 1: `{}` then has nothing to average and passes its parameters from client to client, of \
-                 which the last ones weigh most; set it to as many as a round should average, also to 1",
+                 which the last ones weigh most. Set it to the number of clients that a round averages, or to 1 to keep this",
                 self.algorithm.name()
             )
         })
     }
 
     /// A note where a logistic regression has the step size of networks, and nobody has said so.
-    fn slow_regression(&self, changed: &[String], own: Own) -> Option<String> {
+    fn slow_regression(&self, given: &[String], own: Own) -> Option<String> {
         let is_blr = matches!(self.model, ModelConfig::Blr(_)) && !own.model;
-        let is_chosen = self.preset != Preset::Sound || changed.iter().any(|key| key == "optimizer.lr");
+        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key == "optimizer.lr");
         let steps = self.algorithm.capabilities().scheduled_steps && self.optimizer.lr() < SLOW;
         (is_blr && steps && !is_chosen).then(|| {
             format!(

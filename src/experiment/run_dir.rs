@@ -178,16 +178,14 @@ impl RunDir {
     /// The files that `--force` replaced cannot be removed.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         self.kept = true;
-        let Some(former) = self.former.take() else { return Ok(()) };
-        // Of this directory other processes may have set aside files too, and been killed before they removed them.
-        let (directory, name) = (former.parent().unwrap_or(Path::new(".")), aside(&self.path).map(|(_, name)| name));
-        let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
-        let is_aside = |found: &str| {
-            let number = name.as_deref().ok().and_then(|name| found.strip_prefix(name));
-            number.is_some_and(|number| number.parse::<u32>().is_ok())
-        };
-        for entry in entries.filter(|entry| is_aside(&entry.file_name().to_string_lossy())) {
-            fs::remove_dir_all(entry.path()).map_err(io_error("remove", &entry.path()))?;
+        if let Some(former) = self.former.take() {
+            fs::remove_dir_all(&former).map_err(io_error("remove", &former))?;
+        }
+        // Of this directory other processes may have set files aside too, and been killed before they removed them.
+        if self.existed {
+            for aside in set_aside_before(&self.path)? {
+                fs::remove_dir_all(&aside).map_err(io_error("remove", &aside))?;
+            }
         }
         Ok(())
     }
@@ -291,6 +289,18 @@ fn aside(path: &Path) -> Result<(PathBuf, String), RunDirError> {
     let full = path.canonicalize().map_err(io_error("read", path))?;
     let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((full, format!(".{name}.former-")))
+}
+
+/// The directories next to one to which processes have moved its content.
+fn set_aside_before(path: &Path) -> Result<Vec<PathBuf>, RunDirError> {
+    let (full, name) = aside(path)?;
+    let directory = full.parent().unwrap_or(&full);
+    let is_aside = |entry: &fs::DirEntry| {
+        let found = entry.file_name();
+        found.to_string_lossy().strip_prefix(&name).is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
+    Ok(entries.filter(is_aside).map(|entry| entry.path()).collect())
 }
 
 /// Moves the content of a directory into a new directory next to it, either completely or not at all.
@@ -458,7 +468,9 @@ mod tests {
         let message = RunDir::create(&path, true).unwrap_err().to_string();
         assert!(message.contains("thesis.tex"), "{message}");
         fs::remove_file(path.join("thesis.tex")).unwrap();
-        for (directory, name) in [(REPORT, "notes.md"), (CHECKPOINT, "old"), ("evaluate/north/report", "figures")] {
+        for (directory, name) in
+            [(REPORT, "notes.md"), (CHECKPOINT, "old"), ("evaluate/north/report", "figures"), (EVALUATE, "notes.md")]
+        {
             fs::create_dir_all(path.join(directory)).unwrap();
             let own = path.join(directory).join(name);
             fs::write(&own, "mine").unwrap();

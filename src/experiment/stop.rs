@@ -205,10 +205,14 @@ impl Stop {
     }
 
     fn impatience(&self, round: usize) -> Option<String> {
-        let (patience, best) = (self.config.patience, self.best.as_ref().map_or(self.first - 1, |best| best.round));
+        let (patience, first) = (self.config.patience, self.first);
+        let best = self.best.as_ref().map(|best| best.round);
         let metric = self.config.metric.key();
-        (patience > 0 && round.saturating_sub(best) >= patience).then(|| {
-            format!("no better {metric} of the validation rows since round {best} (stop.patience = {patience})")
+        (patience > 0 && round.saturating_sub(best.unwrap_or(first - 1)) >= patience).then(|| match best {
+            Some(best) => {
+                format!("no better {metric} of the validation rows since round {best} (stop.patience = {patience})")
+            }
+            None => format!("no {metric} of the validation rows from round {first} on (stop.patience = {patience})"),
         })
     }
 

@@ -132,7 +132,7 @@ const TELL: &[Key] = &[
         "min_rows",
         COUNT,
         I(10),
-        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. Of fewer validation, calibration or test rows a server is told that there are none, and no scores. With `data.group_column` groups count, such as patients, not rows. A run is refused whose weights of classes make the training rows count as fewer equal ones.",
+        "With fewer training rows than this, no sums are told. A column of which fewer training rows have a value is missing in training, and nothing of these values is told. Of fewer validation, calibration or test rows a server is told that there are none, and no scores; the names of their classes are told. With `data.group_column` groups count, such as patients, not rows. A run is refused whose weights of classes make the training rows count as fewer equal ones.",
     ),
     key(
         "products",

@@ -56,7 +56,7 @@ impl SiteRows {
         match rows.checked_mul(width) {
             Some(numbers) if numbers <= limits.numbers => Ok(()),
             _ => Err(format!(
-                "the server asks for {width} features of {rows} rows, more than limits.numbers of this site, {}",
+                "the server asks for {width} features of this site's rows, more numbers than its limits.numbers, {}",
                 limits.numbers
             )),
         }
@@ -389,7 +389,7 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
         let units = if rows.train.groups.is_some() { "groups of rows" } else { "rows" };
         problems.push(format!(
             "Few {units} are held out ({}), fewer than tell.min_rows = {}: a server is told that there are none, and gets no scores \
-             of them. More of them, or a smaller tell.min_rows, would change that.",
+             of them; the names of their classes are told. More of them, or a smaller tell.min_rows, would change that.",
             few.join(", "),
             site.tell.min_rows
         ));

@@ -79,7 +79,7 @@ fn scores(predictions: &str, ward: usize) -> (f64, f64) {
 fn of_run(place: &Place, client: usize) -> (f64, f64) {
     let text = place.text("run/clients.csv");
     let line = text.lines().nth(client + 1).unwrap();
-    // A name may have a comma; the numbers after it are rows, visits, accuracy, NLL, ECE, MCE, Brier score and RMSE.
+    // A name may have a comma; the numbers after it are rows, visits and six metrics: accuracy, NLL, ECE, MCE, Brier score and RMSE.
     let cells: Vec<&str> = line.rsplitn(8, ',').collect();
     (cells[5].parse().unwrap(), cells[4].parse().unwrap())
 }

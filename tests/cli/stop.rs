@@ -28,6 +28,20 @@ fn fact(place: &Place, run: &str, name: &str) -> Option<String> {
 }
 
 #[test]
+fn in_fewer_rounds_than_clients_have_a_turn_no_round_is_the_best() {
+    let place = Place::new();
+    // Ten clients, one a round.
+    let printed =
+        place.works(&format!("{SKEWED} --set rounds=5 --set stop.patience=1 --out run").replace("--quiet", ""));
+    assert!(printed.stderr.contains("stop.patience has no effect in 5 rounds"), "{}", printed.stderr);
+    assert_eq!((column(&place, "run", "validation_nll").len(), fact(&place, "run", "best round")), (5, None));
+    // It goes on as the run that had 40 rounds from the beginning.
+    place.works("train --resume run --set rounds=40 --quiet");
+    place.works(&format!("{SKEWED} --set rounds=40 --set stop.patience=1 --out whole"));
+    assert_same_results(&place, "run", "whole");
+}
+
+#[test]
 fn a_run_with_patience_ends_with_the_particles_of_its_best_round() {
     let place = Place::new();
     place.works(&format!("{SKEWED} --set rounds=40 --set stop.patience=3 --out early"));

@@ -100,7 +100,8 @@ fn a_resolved_config_resolves_to_itself_under_every_kind_and_preset() {
         for text in one_config_a_kind() {
             let first = resolve(&format!("preset = \"{preset}\"\n{text}"));
             let again = resolve(&first.to_toml());
-            assert_eq!(first, again, "{}", first.to_toml());
+            assert_eq!((&first.table, &first.changed), (&again.table, &again.changed), "{}", first.to_toml());
+            assert_eq!(first.notes, again.notes);
             assert_eq!(first.to_toml(), again.to_toml());
         }
     }
@@ -210,7 +211,7 @@ fn set_takes_precedence_over_the_file_and_the_last_set_over_the_first() {
 #[test]
 fn set_of_a_kind_drops_the_files_keys_for_the_former_kind_and_says_so() {
     let file = "[algorithm]\nkind = \"dsvgd\"\nparticles = 9\nkde = \"off\"\nbatch = 7";
-    let (config, resolved) = load_with(file, &["algorithm.kind=fedavg"]).unwrap();
+    let (config, resolved) = load_with(file, &["algorithm.kind=fedavg", "schedule.clients=2"]).unwrap();
     assert!(matches!(&config.algorithm, AlgorithmConfig::Fedavg(fedavg) if fedavg.local.batch == 7));
     assert_eq!(resolved.notes.len(), 1);
     assert!(resolved.notes[0].contains("`algorithm.particles`, `algorithm.kde`"), "{:?}", resolved.notes);
@@ -408,11 +409,26 @@ fn keys_that_are_wrong_together_are_answered_with_both() {
 fn a_logistic_regression_without_a_constant_on_a_table_of_ones_own_has_a_note() {
     let notes = |data: &str, bias: bool| {
         let text = format!("[data]\n{data}\n[model]\nkind = \"blr\"\nbias = {bias}");
-        load_with(&text, &[]).unwrap().1.notes.join("\n")
+        load_with(&text, &["optimizer.lr=0.05"]).unwrap().1.notes.join("\n")
     };
     let own = "kind = \"csv\"\npath = \"t.csv\"\ntarget = \"label\"";
     assert!(notes(own, false).contains("`model.bias = true` adds one"), "{}", notes(own, false));
     assert_eq!((notes(own, true), notes("kind = \"twonorm\"", false)), (String::new(), String::new()));
+}
+
+#[test]
+fn defaults_that_are_for_another_model_or_method_have_a_note() {
+    let notes = |text: &str| load_with(text, &[]).unwrap().1.notes.join("\n");
+    let regression = "[data]\nkind = \"twonorm\"\n[model]\nkind = \"blr\"\n";
+    assert!(notes(regression).contains("`optimizer.lr` = 0.001 is a step size for networks"), "{}", notes(regression));
+    assert_eq!(notes(&format!("{regression}[optimizer]\nlr = 0.001")), "");
+    let averaging = "[algorithm]\nkind = \"fedavg\"";
+    assert!(notes(averaging).contains("`fedavg` then has nothing to average"), "{}", notes(averaging));
+    for more in ["[schedule]\nclients = 1", "[schedule]\nclients = 5"] {
+        assert_eq!(notes(&format!("{averaging}\n{more}")), "");
+    }
+    assert_eq!(notes("preset = \"reference\"\n[algorithm]\nkind = \"fedwba\""), "");
+    assert_eq!(notes("[algorithm]\nkind = \"dsvgd\""), "");
 }
 
 #[test]

@@ -161,14 +161,9 @@ impl ClassAnalysis {
         uncertainty: Option<UncertaintySummary>,
     ) -> Self {
         let (rows, calibration) = (scores.rows(), sums.calibration());
-        let second = (sums.classes() == 2).then(|| SecondClass {
-            name: report.class_name(1, 2),
-            rows,
-            difference: sums.mean_gap(1, rows),
-            squared: 0.5 * sums.mean_brier(rows),
-            share: None,
-            slope: None,
-        });
+        let name = || report.class_name(1, 2);
+        let (difference, brier) = (sums.mean_gap(1, rows), sums.mean_brier(rows));
+        let second = (sums.classes() == 2).then(|| SecondClass::of_sums(name(), rows, difference, brier));
         let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
         Self {
             verdict: CalibrationVerdict::of_classes(

@@ -32,7 +32,7 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
              in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance; its interval is corrected for that.",
         );
     }
-    body.note("Of well calibrated groups about one in 20 is called over- or under-confident by chance.");
+    body.note("Of well calibrated groups about one in 20 has another verdict by chance, with two classes one in 15.");
 }
 
 /// How many groups have each verdict.

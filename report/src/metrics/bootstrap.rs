@@ -171,7 +171,7 @@ pub fn score_intervals<R: Rng + ?Sized>(
             let by_chance =
                 error_by_chance((scored.confidence(), &bin, bins), resamples, 1.0 - 0.5 * (1.0 - level), rng)?;
             let lo = if error <= by_chance { 0.0 } else { (2.0 * error - percentiles.hi).clamp(0.0, error) };
-            Some(Interval { lo, hi: (2.0 * error - percentiles.lo).max(error) })
+            Some(Interval { lo, hi: (2.0 * error - percentiles.lo).clamp(error, 1.0) })
         });
     }
     let estimated = |metric: &'static Metric| {

@@ -13,8 +13,8 @@ pub(crate) struct SecondClass {
     pub rows: usize,
     /// The mean of the probability, less the share of rows of the class.
     pub difference: f64,
-    /// The mean of the squared differences between probability and outcome: half the Brier score.
-    pub squared: f64,
+    /// The standard error of that difference: of calibrated probabilities, or where their variance is not known, of the rows.
+    pub standard_error: f64,
     /// The share of rows of the class, where it is known.
     pub share: Option<f64>,
     /// The calibration slope, where it is known.
@@ -29,7 +29,17 @@ const NOTABLE_SLOPE: f64 = 0.1;
 /// The smallest difference that is reported of a rare class, as a part of its share.
 const NOTABLE_PART: f64 = 0.25;
 
+/// The smallest difference in rows of the class that counts, −ln 0.005: so many are expected where none comes with a
+/// probability of 0.005, and for fewer the normal distribution of the difference is no guide.
+const FEWEST_TOO_MANY: f64 = 5.3;
+
 impl SecondClass {
+    /// What sums over so many rows tell, from the sums' mean difference and Brier score.
+    pub fn of_sums(name: String, rows: usize, difference: f64, brier: f64) -> Self {
+        let variance = (0.5 * brier - difference.powi(2)).max(0.0) / (rows.max(2) - 1) as f64;
+        Self { name, rows, difference, standard_error: variance.sqrt(), share: None, slope: None }
+    }
+
     /// What single rows tell.
     pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
         let slope = scored.recalibration()?.slope;
@@ -37,17 +47,18 @@ impl SecondClass {
         let mean = |of: fn(f64, f64) -> f64| {
             scored.rows().map(|(row, label)| of(row[1], f64::from(u8::from(label == 1)))).sum::<f64>() / rows as f64
         };
-        let (difference, squared) = (mean(|p, y| p - y), mean(|p, y| (p - y).powi(2)));
-        Some(Self { name: name(), rows, difference, squared, share: Some(mean(|_, y| y)), slope })
+        let (difference, share) = (mean(|p, y| p - y), Some(mean(|_, y| y)));
+        let standard_error = (mean(|p, _| p * (1.0 - p)) / rows as f64).sqrt();
+        Some(Self { name: name(), rows, difference, standard_error, share, slope })
     }
 
     /// Whether the probability is too high or too low on average: beyond chance, and by no small amount.
     pub fn is_shifted(&self) -> bool {
-        let variance = (self.squared - self.difference.powi(2)).max(0.0) / (self.rows.max(2) - 1) as f64;
         let rare = self.share.map_or(f64::INFINITY, |share| NOTABLE_PART * share.min(1.0 - share));
-        let Interval { lo, hi } =
-            Estimate { value: self.difference, standard_error: variance.sqrt() }.interval(SECOND_LEVEL);
-        (lo > 0.0 || hi < 0.0) && self.difference.abs() >= NOTABLE.min(rare)
+        let Self { difference, standard_error, .. } = *self;
+        let Interval { lo, hi } = Estimate { value: difference, standard_error }.interval(SECOND_LEVEL);
+        let rows = difference.abs() * self.rows as f64;
+        (lo > 0.0 || hi < 0.0) && rows >= FEWEST_TOO_MANY && difference.abs() >= NOTABLE.min(rare)
     }
 
     /// The slope, where it is beyond chance and no small amount from 1.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::checkpoint::lock::LOCK;
 use crate::report;
-use crate::report::files::is_temporary;
+use crate::report::files::{is_staging, is_temporary};
 
 /// The resolved config.
 pub const CONFIG: &str = "config.toml";
@@ -104,7 +104,11 @@ pub(super) fn stranger(path: &Path, names: &[String]) -> io::Result<Option<Strin
     }
     for evaluation in names_in(&path.join(EVALUATE))? {
         let directory = path.join(EVALUATE).join(&evaluation);
-        let (report, is_of_evaluation) = (directory.join(REPORT), |name: &str| EVALUATION.contains(&name));
+        if !directory.is_dir() && !directory.is_symlink() {
+            return Ok(Some(format!("{EVALUATE}/{evaluation}")));
+        }
+        let is_of_evaluation = |name: &str| EVALUATION.contains(&name) || is_staging(name);
+        let report = directory.join(REPORT);
         let found = match stranger_in(&directory, is_of_evaluation)? {
             None => stranger_in(&report, is_of_report)?.map(|found| format!("{REPORT}/{found}")),
             found => found,
@@ -118,7 +122,7 @@ pub(super) fn stranger(path: &Path, names: &[String]) -> io::Result<Option<Strin
 
 /// Whether this is the name of a file in the directory of a report.
 fn is_of_report(name: &str) -> bool {
-    report::FILES.contains(&name) || name == MODEL_CARD || is_of_unfinished_report(name)
+    report::FILES.contains(&name) || name == MODEL_CARD || is_of_unfinished_report(name) || is_staging(name)
 }
 
 /// Whether a killed process has left a file of this name in the directory of a report.
