@@ -56,7 +56,7 @@ impl SiteRows {
         match rows.checked_mul(width) {
             Some(numbers) if numbers <= limits.numbers => Ok(()),
             _ => Err(format!(
-                "the server asks for {width} features of this site's rows, more numbers than its limits.numbers, {}",
+                "the server asks for {width} features of this site's rows: more than limits.numbers of this site, {}",
                 limits.numbers
             )),
         }

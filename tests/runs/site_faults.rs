@@ -212,7 +212,7 @@ fn a_site_that_tells_no_sums_tells_none_of_squared_residuals() {
     let asked = after.sent.iter().find(|(parcel, _)| is_residuals(parcel)).unwrap().0.clone();
     assert!(matches!(open(after.answer(&asked)).unwrap().content, Content::Squares(_)));
     after.site.tell.statistics = false;
-    assert!(after.refusal(&asked).contains("tells no sums of squared residuals (tell.statistics, tell.min_rows)"));
+    assert!(after.refusal(&asked).contains("tells no sums (tell.statistics, tell.min_rows)"));
 }
 
 #[test]
