@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  fedstein supernode --superlink lab.example:9092 --root-certificates ca.crt --site site.toml
+  fedstein supernode --superlink lab.example:8000 --root-certificates ca.crt --site site.toml
   fedstein supernode --superlink 127.0.0.1:9092 --insecure --site site.toml
 
 Nothing that a server sends is executed: the node answers fedstein's messages, and nothing else. docs/supernode.md")]

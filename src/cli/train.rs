@@ -28,7 +28,7 @@ Examples:
   fedstein train configs/mnist/newton-bnn.toml --backend wgpu
   fedstein train --set model.hidden=[100,50] --set algorithm.particles=10 --out runs/wide
   fedstein train --set algorithm.kind=fedavg --out runs/fedavg
-  fedstein train --resume runs/fedavg --set rounds=20
+  fedstein train --resume runs/fedavg --set rounds=100
   fedstein train run.toml --sites a.toml,b.toml,c.toml the rows of three sites (docs/federation.md)
 
 Keys and defaults: docs/configuration.md")]
@@ -60,7 +60,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
 
-    /// Show no progress
+    /// Print nothing but errors
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
 

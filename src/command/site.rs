@@ -86,7 +86,10 @@ fn in_words(read: &Read<'_>) -> String {
     let Read { file, site, rows, told } = read;
     let mut text = format!("{}: site `{}`\n", printable(&file.display().to_string()), site.name);
     text += &list("told to the server", &lines_told(site, told));
-    text += &list("never leaves this machine", &lines_kept(site, told));
+    text += &list(
+        "not told before the first round (what training sends says something about rows: docs/privacy.md)",
+        &lines_kept(site, told),
+    );
     let problems = [rows.notes.clone(), problems(site, rows, told)].concat();
     if !problems.is_empty() {
         text += &list("please note", &problems);

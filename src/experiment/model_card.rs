@@ -122,7 +122,7 @@ impl Card<'_> {
             None => "a number".to_owned(),
         };
         let place = match place {
-            Place::Here => "All rows were in one place, and the clients were simulated.",
+            Place::Here => "The run was a simulation: one process had the rows of all clients.",
             Place::Sites => "The rows stayed at their sites.",
             Place::Site => "The rows stayed at their sites; these are the results of one of them.",
         };

@@ -70,7 +70,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 fn a_site_reads_what_would_be_told_and_what_not() {
     let sites = Sites::new();
     let printed = sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), FEW).prints("sites/north.toml");
-    let told = between(&printed, "told to the server:\n", "never leaves this machine:\n");
+    let told = between(&printed, "told to the server:\n", "not told before the first round");
     for line in [
         "  - name `north`, client 0\n",
         "  - number of training rows: 12\n",
@@ -86,7 +86,7 @@ fn a_site_reads_what_would_be_told_and_what_not() {
         assert!(told.contains(line), "no {line:?} in {printed}");
     }
     assert!(!told.contains("csv") && !told.contains("number of training rows of each class"), "{printed}");
-    let kept = printed.split_once("never leaves this machine:\n").unwrap().1;
+    let kept = printed.split_once("not told before the first round").unwrap().1;
     for word in [
         "sites/north-rows.csv",
         "sites/north-test.csv",
