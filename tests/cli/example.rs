@@ -47,7 +47,7 @@ fn the_worked_example_runs_as_it_stands_and_prints_what_it_says() {
     let mut printed = String::new();
     for block in blocks(&page, "sh") {
         // The file is here already, with the same columns and with two classes of the seven.
-        let block = block.replace("fedstein data fetch covertype\n", "");
+        let block = block.replace("fedstein data fetch covertype --data-dir data\n", "");
         let mut shell = Command::new("sh");
         let output =
             shell.args(["-e", "-c", &block]).current_dir(place.path(".")).env("PATH", &search).output().unwrap();

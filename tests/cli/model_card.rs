@@ -28,7 +28,7 @@ fn a_card_has_the_reports_numbers_with_intervals_and_the_verdict() {
         "Classes, in the order of the probabilities: `0`, `1`, `2`",
         "| client | training rows | validation rows | own test rows |\n|---|---|---|---|\n| 0 | 143 | 0 | 359 |",
         "8 of 10 clients never trained",
-        "the clients were simulated",
+        "The run was a simulation",
         "There is no differential privacy",
         "fedstein predict RUN_DIR --input rows.csv",
     ] {
