@@ -9,7 +9,7 @@ use clap::Args;
 #[command(after_help = "\
 Examples:
   fedstein supernode --superlink lab.example:8000 --root-certificates ca.crt --site site.toml
-  fedstein supernode --superlink 127.0.0.1:9092 --insecure --site site.toml
+  fedstein supernode --superlink 127.0.0.1:8000 --insecure --site site.toml
 
 Nothing that a server sends is executed: the node answers fedstein's messages, and nothing else. docs/supernode.md")]
 pub struct Supernode {
@@ -39,6 +39,6 @@ fn address(word: &str) -> Result<String, String> {
         Some((host, port)) if !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok() => {
             Ok(word.to_owned())
         }
-        _ => Err("must be a host and a port, such as 127.0.0.1:9092".into()),
+        _ => Err("must be a host and a port, such as 127.0.0.1:8000".into()),
     }
 }

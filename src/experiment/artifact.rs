@@ -14,7 +14,7 @@ use crate::checkpoint::lock::{Lock, LockError};
 use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
 use crate::error::RunError;
 use crate::federation::event::Event;
-use crate::metrics::{ClientScores, Evaluation, Metric, PersonalScores, UncertaintySummary};
+use crate::metrics::UncertaintySummary;
 use crate::models::{Model, Task};
 use crate::protocol::ClientId;
 use crate::report::files::{FileError, read_text, write_atomic};
@@ -26,6 +26,7 @@ use super::evaluate::Predicted;
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
 use super::own_model;
+use super::personal;
 use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
@@ -449,7 +450,8 @@ impl Artifacts {
             predicted => write_predicted(&self.path, predicted)?,
         };
         if let Some((_, scores)) = &outcome.personal {
-            dir.write(run_dir::CLIENTS, clients_csv(scores, &outcome.visits, names).as_bytes()).map_err(directory)?;
+            dir.write(run_dir::CLIENTS, personal::clients_csv(scores, &outcome.visits, names).as_bytes())
+                .map_err(directory)?;
             if scores.pooled().accuracy().is_some() {
                 let bins = csv::bins_csv(&scores.pooled().bins());
                 dir.write(run_dir::CLIENT_BINS, bins.as_bytes()).map_err(directory)?;
@@ -564,25 +566,6 @@ fn cut(path: &Path, length: Option<u64>) -> Result<(), RunError> {
         }),
     };
     cut.map_err(|error| file(path, &error))
-}
-
-/// The metrics of `clients.csv`, by their keys.
-const OF_CLIENTS: [&str; 6] = ["accuracy", "nll", "ece", "mce", "brier", "rmse"];
-
-/// One line per client: its name where clients have names, the number of its test rows, the number of rounds in which its reply
-/// was used, and the metrics of its own predictor on these rows; blank where undefined.
-fn clients_csv(scores: &PersonalScores, visits: &[usize], names: &ClientNames) -> String {
-    let names = names.as_slice();
-    let line = |(client, scores): (usize, &ClientScores)| {
-        let of = Evaluation::of_sums(scores);
-        let value = |key: &str| Metric::of_key(key).and_then(|metric| of.value(metric));
-        let cells = OF_CLIENTS.map(|key| value(key).map_or_else(String::new, |value| value.to_string()));
-        let name = names.get(client).map(|name| format!(",{}", csv::text_cell(name))).unwrap_or_default();
-        format!("{client}{name},{},{},{}\n", scores.rows(), visits[client], cells.join(","))
-    };
-    let lines: String = scores.clients().iter().enumerate().map(line).collect();
-    let name = if names.is_empty() { "" } else { ",name" };
-    format!("client{name},rows,visits,{}\n{lines}", OF_CLIENTS.join(","))
 }
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {

@@ -191,7 +191,7 @@ impl<B: Backend> SiteClient<B> {
                 "the server expects {told} rows of client {client}, which has {rows}"
             )));
         }
-        let Ready { config, model, session, train, scored, test, notes, basis, initial } =
+        let Ready { config, model, session, train, scored, test, tells_test, notes, basis, initial } =
             self.ready(terms, initial)?;
         let normalisation = &terms.card.normalisation;
         let own = std::iter::once((client, train.targets.counts(0..rows)));
@@ -216,14 +216,15 @@ impl<B: Backend> SiteClient<B> {
             rows[client] = (0..data.rows()).collect();
             HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
         };
-        let test_lines = test.lines.clone();
+        let (test_lines, none) = (test.lines.clone(), test.select(&[]));
+        let test = held(test);
         let evaluator = ClientEvaluator {
             model,
             session,
             validation: held(scored.validation),
             calibration: CalibrationRows::new(held(scored.calibration)),
             corrections,
-            test: held(scored.test),
+            test: if tells_test { test.clone() } else { held(none) },
             scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
             chunk: config.evaluation.chunk,
             bins: config.evaluation.bins,
@@ -241,7 +242,7 @@ impl<B: Backend> SiteClient<B> {
             built,
             at,
             evaluator,
-            test: held(test),
+            test,
             test_lines,
             notes,
             shape,
@@ -300,11 +301,11 @@ impl<B: Backend> SiteClient<B> {
             EvaluationRows::Validation => (validation.clone(), &self.rows.validation),
         };
         // Of rows that a server is not told of it gets no scores.
-        let scored = |rows: &Dataset, own| if is_scored(self.site.tell, own) { rows.clone() } else { rows.select(&[]) };
+        let tells_test = is_scored(self.site.tell, own);
+        let scored = |rows: Dataset, own| if is_scored(self.site.tell, own) { rows } else { rows.select(&[]) };
         let scored = Scored {
-            validation: scored(&validation, &self.rows.validation),
-            calibration: scored(&calibration, &self.rows.calibration),
-            test: scored(&test, own),
+            validation: scored(validation, &self.rows.validation),
+            calibration: scored(calibration, &self.rows.calibration),
         };
         let model = config.model(&train)?;
         check_size(&config.algorithm, &*model)?;
@@ -318,7 +319,7 @@ impl<B: Backend> SiteClient<B> {
         }
         let session = Session::<B>::open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
-        Ok(Ready { config, model, session, train, scored, test, notes, basis, initial })
+        Ok(Ready { config, model, session, train, scored, test, tells_test, notes, basis, initial })
     }
 }
 
@@ -331,6 +332,8 @@ struct Ready<B: Backend> {
     scored: Scored,
     /// The rows of the site's own results: the test rows, or with `evaluation.rows` the validation rows.
     test: Dataset,
+    /// Whether they are scored for a server.
+    tells_test: bool,
     /// Notes on the cells of all these rows.
     notes: Vec<String>,
     /// The basis of the features, of a run with `data.rotate`.
@@ -338,12 +341,11 @@ struct Ready<B: Backend> {
     initial: Particles<B>,
 }
 
-/// The rows that are scored for a server: those held out, or none of a kind of which the site has too few to tell of them.
+/// The rows that are scored for a server, beside those of the results: those held out, or none of a kind of which the site has
+/// too few to tell of them.
 struct Scored {
     validation: Dataset,
     calibration: Dataset,
-    /// The rows that are evaluated.
-    test: Dataset,
 }
 
 impl<B: Backend> SiteClient<B> {

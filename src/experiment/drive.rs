@@ -128,43 +128,15 @@ impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
         }
 
         // The final files and the results.
-        let RunResults {
-            artifacts,
-            particles,
-            posterior,
-            predicted,
-            evaluation,
-            personal,
-            best,
-            ended,
-            rounds,
-            participation,
-            seconds,
-            evaluation_seconds,
-        } = recorder.finish(&*server, &policy, &session)?;
+        let RunResults { artifacts, mut outcome, ended, participation } =
+            recorder.finish(&*server, &policy, &session)?;
         let mut notes = participation.notes(roster, &names);
-        let calibrated = match &calibration {
-            Some(plan) => {
-                let last = rounds.last().map_or(config.rounds, |record| record.round);
-                let asked = Asked { fleet, policy: &policy, names: &names, clients: roster.len() };
-                plan.run(config, &asked, (last, &particles, &predicted), &mut notes)?
-            }
-            None => None,
-        };
-        let visits = participation.used;
-        let outcome = Outcome {
-            particles,
-            posterior,
-            predicted,
-            evaluation,
-            personal,
-            best,
-            calibrated,
-            visits,
-            rounds,
-            seconds,
-            evaluation_seconds,
-        };
+        if let Some(plan) = &calibration {
+            let last = outcome.rounds.last().map_or(config.rounds, |record| record.round);
+            let asked = Asked { fleet, policy: &policy, names: &names, clients: roster.len() };
+            let rows = (last, &outcome.particles, &outcome.predicted);
+            outcome.calibrated = plan.run(config, &asked, rows, &mut notes)?;
+        }
         ended.iter().for_each(|note| observer.ended(note));
         notes.iter().for_each(|note| observer.note(note));
         if observer.gives_up() {

@@ -16,10 +16,10 @@ use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_calibration::CalibrationRows;
 use crate::federation::client_evaluator::{ClientEvaluator, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::{Evaluation, Metric, PersonalColumn, PersonalScores, Scale, View};
+use crate::metrics::{ClientScores, Evaluation, Metric, PersonalColumn, PersonalScores, Scale, View};
 use crate::models::Model;
 use crate::protocol::ClientId;
-use crate::report::{PersonalRow, PersonalTable};
+use crate::report::{ClientNames, PersonalRow, PersonalTable, csv};
 use crate::rows::Table;
 
 use super::config::{Config, StopMetric};
@@ -104,6 +104,25 @@ impl PersonalResults {
             rows: shown.filter_map(row).collect(),
         }
     }
+}
+
+/// The metrics of `clients.csv`, by their keys.
+const OF_CLIENTS: [&str; 6] = ["accuracy", "nll", "ece", "mce", "brier", "rmse"];
+
+/// One line per client: its name where clients have names, the number of its test rows, the number of rounds in which its reply
+/// was used, and the metrics of its own predictor on these rows; blank where undefined.
+pub(super) fn clients_csv(scores: &PersonalScores, visits: &[usize], names: &ClientNames) -> String {
+    let names = names.as_slice();
+    let line = |(client, scores): (usize, &ClientScores)| {
+        let of = Evaluation::of_sums(scores);
+        let value = |key: &str| Metric::of_key(key).and_then(|metric| of.value(metric));
+        let cells = OF_CLIENTS.map(|key| value(key).map_or_else(String::new, |value| value.to_string()));
+        let name = names.get(client).map(|name| format!(",{}", csv::text_cell(name))).unwrap_or_default();
+        format!("{client}{name},{},{},{}\n", scores.rows(), visits[client], cells.join(","))
+    };
+    let lines: String = scores.clients().iter().enumerate().map(line).collect();
+    let name = if names.is_empty() { "" } else { ",name" };
+    format!("client{name},rows,visits,{}\n{lines}", OF_CLIENTS.join(","))
 }
 
 /// The held-out rows of each client: what [`ClientEvaluator`] needs besides a model.

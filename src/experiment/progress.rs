@@ -31,7 +31,8 @@ pub trait Observer: Send + Sync {
     fn round(&self, round: usize, clients: &[usize]) {
         self.inner().into_iter().for_each(|inner| inner.round(round, clients));
     }
-    /// A client has completed so many of the total of the steps of its round. Called after every step.
+    /// A client has completed so many of the total of the steps of its round. Called after every step, and with 0 again and again
+    /// while a server waits for its sites.
     fn step(&self, done: usize, total: usize) {
         self.inner().into_iter().for_each(|inner| inner.step(done, total));
     }

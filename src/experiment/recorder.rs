@@ -10,9 +10,8 @@ use crate::federation::event::{Event, EventKind};
 use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
 use crate::federation::server::{Round, RoundObserver};
-use crate::metrics::{Evaluation, PersonalScores};
-use crate::particles::Particles;
-use crate::protocol::{ClientId, Posterior, RequestKind, ServerHalf};
+use crate::metrics::Evaluation;
+use crate::protocol::{ClientId, RequestKind, ServerHalf};
 use crate::report::{ClientNames, RoundRecord};
 use crate::schedule::Schedule;
 
@@ -23,8 +22,9 @@ use super::diagnosis::{self, Advice};
 use super::evaluate::Predicted;
 use super::history::History;
 use super::lr_schedule::LrSchedule;
+use super::outcome::Outcome;
 use super::participation::Participation;
-use super::personal::{Columns, Personal, PersonalResults, SCORED_CLIENTS};
+use super::personal::{Columns, Personal, SCORED_CLIENTS};
 use super::progress::Observer;
 use super::round_evaluator::{Ended, EvaluatedRound, RoundEvaluator};
 use super::stop::Stop;
@@ -87,20 +87,11 @@ struct Notes {
 pub(super) struct RunResults<'a, B: Backend> {
     /// The files of the run.
     pub artifacts: Option<&'a mut Artifacts>,
-    /// The particles that are published: those of the last round, or of the best one.
-    pub particles: Particles<B>,
-    pub posterior: Posterior,
-    pub predicted: Predicted,
-    pub evaluation: Evaluation,
-    pub personal: Option<(PersonalResults, PersonalScores)>,
-    /// The round that validation rows have chosen.
-    pub best: Option<usize>,
+    /// The results, without what calibration rows give.
+    pub outcome: Outcome<B>,
     /// Sentences on the end of the run.
     pub ended: Vec<String>,
-    pub rounds: Vec<RoundRecord>,
     pub participation: Participation,
-    pub seconds: f64,
-    pub evaluation_seconds: f64,
 }
 
 impl<'a, B: Backend> RunRecorder<'a, B> {
@@ -287,20 +278,20 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         let seconds = self.seconds();
         let Notes { personal, rounds, latest, participation, evaluating: evaluation_seconds, .. } = self.notes;
         let (predicted, evaluation) = latest.ok_or_else(|| RunError::Config("rounds must be at least 1".into()))?;
-        Ok(RunResults {
-            artifacts: self.artifacts,
+        let outcome = Outcome {
             particles,
             posterior,
             predicted,
             evaluation,
             personal: personal.and_then(Personal::finish),
             best,
-            ended,
+            calibrated: None,
+            visits: participation.used.clone(),
             rounds: rounds.records().collect(),
-            participation,
             seconds,
             evaluation_seconds,
-        })
+        };
+        Ok(RunResults { artifacts: self.artifacts, outcome, ended, participation })
     }
 }
 

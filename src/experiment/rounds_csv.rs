@@ -10,8 +10,8 @@ use crate::report::files::write_atomic;
 
 /// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
-/// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds,evaluation_seconds`; several clients are separated by a space,
-/// an undefined metric is blank.
+/// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds,evaluation_seconds`; several clients are separated
+/// by a space, an undefined metric is blank.
 #[derive(Debug)]
 pub struct RoundsCsv<W: io::Write> {
     rows: csv::Writer<W>,

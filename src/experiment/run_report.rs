@@ -15,8 +15,8 @@ use crate::report::files::{FileError, write_atomic};
 use crate::report::{self, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, csv};
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
-/// if it is missing and must not be a link; files of an earlier report in it are replaced. Returns `None` where the run has no predictions to
-/// report on (a toy density).
+/// if it is missing and must not be a link; files of an earlier report in it are replaced. Returns `None` where the run has
+/// no predictions to report on (a toy density).
 ///
 /// # Errors
 /// A file of the run is missing or invalid, or the report cannot be written.

@@ -43,12 +43,10 @@ impl SecondClass {
     /// What single rows tell.
     pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
         let slope = scored.recalibration()?.slope;
-        let rows = scored.rows().count();
-        let mean = |of: fn(f64, f64) -> f64| {
-            scored.rows().map(|(row, label)| of(row[1], f64::from(u8::from(label == 1)))).sum::<f64>() / rows as f64
-        };
-        let (difference, share) = (mean(|p, y| p - y), Some(mean(|_, y| y)));
-        let standard_error = (mean(|p, _| p * (1.0 - p)) / rows as f64).sqrt();
+        let (rows, share) = (scored.len(), scored.mean(|_, label| f64::from(u8::from(label == 1)))?);
+        let difference = scored.mean(|row, _| row[1])? - share;
+        let standard_error = (scored.mean(|row, _| row[1] * (1.0 - row[1]))? / rows as f64).sqrt();
+        let share = Some(share);
         Some(Self { name: name(), rows, difference, standard_error, share, slope })
     }
 
