@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conformal::{SetCounts, expected_coverage, fewest_rows};
+use crate::conformal::{SetCounts, expected_coverage, expected_share, fewest_rows};
 use crate::maps::MapKind;
 use crate::metrics::{Evaluation, Interval};
 use crate::text::{number, percent, rows};
@@ -186,6 +186,23 @@ fn on_scored_rows(test: Option<&(Evaluation, Evaluation)>) -> String {
 }
 
 impl SetResults {
+    /// The range in which the coverage lies by chance, as a sentence; `None` where there are too few rows for calibration.
+    fn range_by_chance(&self, calibration_rows: usize) -> Option<String> {
+        let with = rows(calibration_rows);
+        let tested = self.all.as_ref().map_or(0, |all| all.counts.rows);
+        let Some(Interval { lo, hi }) = expected_share(calibration_rows, self.level, tested) else {
+            let Interval { lo, hi } = expected_coverage(calibration_rows, self.level)?;
+            let range = format!("between {} and {}", percent(lo), percent(hi));
+            return Some(format!(" With {with} for calibration, a coverage {range} is to be expected by chance."));
+        };
+        Some(format!(
+            " With {with} for calibration and {} to test, a share between {} and {} is to be expected by chance.",
+            rows(tested),
+            percent(lo),
+            percent(hi)
+        ))
+    }
+
     fn sentences(&self, calibration_rows: usize) -> String {
         let (form, level) = (if self.random { ", random form" } else { "" }, percent(self.level));
         let what = if self.classes.is_empty() { "intervals" } else { "sets" };
@@ -213,13 +230,8 @@ impl SetResults {
         if matches!(self.score.as_str(), "aps" | "raps") && !self.random {
             text += " Sets of this form hold the truth more often than the level says, because the class at which the \
                      sum reaches the threshold is in them too; `lac`, and the random form of this score, keep to the level.";
-        } else if let Some(Interval { lo, hi }) = expected_coverage(calibration_rows, self.level) {
-            text += &format!(
-                " With {} for calibration, a coverage between {} and {} is to be expected by chance of these rows alone.",
-                rows(calibration_rows),
-                percent(lo),
-                percent(hi)
-            );
+        } else {
+            text += &self.range_by_chance(calibration_rows).unwrap_or_default();
         }
         let part = if self.classes.is_empty() { "client or of a range of targets" } else { "class or client" };
         text + &format!(

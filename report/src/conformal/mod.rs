@@ -39,4 +39,4 @@ pub use counts::SetCounts;
 pub use score::Score;
 pub use search::{QuantileSearch, counts_up_to};
 pub use targets::{TargetInterval, intervals, target_scores};
-pub use threshold::{LEVELS, expected_coverage, fewest_rows, levels_with, rank, threshold};
+pub use threshold::{LEVELS, expected_coverage, expected_share, fewest_rows, levels_with, rank, threshold};

@@ -243,6 +243,29 @@ fn the_expected_coverage_is_a_beta_distribution() {
     assert_eq!(expected_coverage(8, 0.9), None);
 }
 
+#[test]
+fn the_expected_share_of_new_rows_is_beta_binomial() {
+    // scipy.stats.betabinom(m, k, n + 1 - k).ppf([0.025, 0.975]), SciPy 1.17, in rows: at most one row further out.
+    for (rows, level, tested, lo, hi) in NEW_ROWS {
+        let got = expected_share(rows, level, tested).unwrap();
+        let (below, above) = (lo - got.lo * tested as f64, got.hi * tested as f64 - hi);
+        assert!((-1e-6..1.0 + 1e-6).contains(&below) && (-1e-6..1.0 + 1e-6).contains(&above), "{rows} {tested}: {got:?}");
+    }
+    assert_eq!((expected_share(8, 0.9, 100), expected_share(9, 0.9, 0)), (None, None));
+    // Of many new rows it is the range of all of them.
+    let (all, many) = (expected_coverage(100, 0.9).unwrap(), expected_share(100, 0.9, 1 << 31).unwrap());
+    assert!((all.lo - many.lo).abs() < 1e-6 && (all.hi - many.hi).abs() < 1e-6);
+}
+
+const NEW_ROWS: [(usize, f64, usize, f64, f64); 6] = [
+    (9, 0.9, 2, 1.0, 2.0),
+    (9, 0.9, 20, 12.0, 20.0),
+    (100, 0.9, 50, 39.0, 49.0),
+    (287, 0.9, 359, 306.0, 339.0),
+    (1000, 0.95, 100, 90.0, 99.0),
+    (50, 0.5, 1000, 371.0, 648.0),
+];
+
 const EXPECTED: [(usize, f64, f64, f64); 7] = [
     (9, 0.9, 0.6637328831200572, 0.9971908632534008),
     (100, 0.9, 0.8360177449703647, 0.9509953107785141),

@@ -63,12 +63,29 @@ pub fn threshold(scores: &[f64], level: f64) -> Result<Option<f64>, MetricError>
 /// Beta(k, n + 1 − k) with the [`rank`] k where no two scores are equal (Vovk 2012). `None` where there are too few rows.
 pub fn expected_coverage(rows: usize, level: f64) -> Option<Interval> {
     let rank = rank(rows, level)?;
-    Some(Interval { lo: beta_quantile(rows, rank, 0.025), hi: beta_quantile(rows, rank, 0.975) })
+    let (a, b) = (rank as f64, (rows + 1 - rank) as f64);
+    Some(Interval { lo: beta_quantile(a, b, 0.025), hi: beta_quantile(a, b, 0.975) })
 }
 
-/// Quantile of Beta(k, n + 1 − k), by bisection.
-fn beta_quantile(rows: usize, rank: usize, share: f64) -> f64 {
-    let (a, b) = (rank as f64, (rows + 1 - rank) as f64);
+/// The range in which the share of `tested` new rows whose set holds the truth lies for at least 95 of 100 draws of
+/// calibration rows and new rows: their number follows the beta-binomial distribution of m rows with a = k and b = n + 1 − k,
+/// k the [`rank`], where no two scores are equal. `None` where there are too few rows for calibration, or no new row.
+///
+/// The ends are those of the beta distribution with the same mean and variance, to the next whole row outwards, which is
+/// within a row of the beta-binomial quantiles.
+pub fn expected_share(rows: usize, level: f64, tested: usize) -> Option<Interval> {
+    let rank = rank(rows, level)?;
+    if tested < 2 {
+        return (tested == 1).then_some(Interval { lo: 0.0, hi: 1.0 });
+    }
+    let (a, b, m) = (rank as f64, (rows + 1 - rank) as f64, tested as f64);
+    let factor = (m - 1.0) / (a + b + m);
+    let end = |share| m * beta_quantile(a * factor, b * factor, share);
+    Some(Interval { lo: end(0.025).floor() / m, hi: end(0.975).ceil() / m })
+}
+
+/// Quantile of Beta(a, b), by bisection.
+fn beta_quantile(a: f64, b: f64, share: f64) -> f64 {
     let (mut lo, mut hi) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = 0.5 * (lo + hi);
