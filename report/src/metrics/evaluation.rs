@@ -92,7 +92,7 @@ mod tests {
         let names: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
         let expected = "accuracy accuracy_mean_particle nll nll_mean_particle ece mce ace classwise_ece brier signed_gap \
                         mean_confidence entropy mutual_information disagreement reference_max log_likelihood rmse mae crps \
-                        coverage_90 kl";
+                        coverage_90 kl auroc";
         assert_eq!(names, expected.split_whitespace().collect::<Vec<_>>());
     }
 

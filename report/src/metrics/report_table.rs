@@ -150,21 +150,6 @@ pub static REPORT: &[Metric] = &[
         ..Metric::EMPTY
     },
     Metric {
-        key: "auroc",
-        name: "AUROC",
-        title: "Area under the ROC curve",
-        better: Some(HigherIsBetter),
-        classes: Some(
-            ClassMetric::new(
-                |scored| scored.ranking().and_then(|ranking| ranking.auroc(&ranking.once())),
-                "For two classes only: the probability that p(y = 1) is higher for a row of class 1 than for a row of class 0, ties count half; 0.5 is chance level, 1 is perfect.",
-            )
-            .resampled(Resampled::Ranked(Ranking::auroc))
-        ),
-        places: &[(Overall, 211), (Decision, 10), (Group, 10), (Definition, 201)],
-        ..Metric::EMPTY
-    },
-    Metric {
         key: "auprc",
         name: "AUPRC",
         title: "Area under the precision-recall curve",

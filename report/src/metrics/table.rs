@@ -13,9 +13,10 @@ use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
 use super::client_scores::ClientScores;
 use super::error::finite;
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
-use super::metric::View::{Card, Column, Comparison, Definition, Overall, Personal};
+use super::metric::View::{Card, Column, Comparison, Decision, Definition, Group, Overall, Personal};
 use super::metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit};
 use super::predictions::argmax;
+use super::ranking::Ranking;
 use super::regression::{coverage_of_pit, crps, mae, rmse};
 use super::scored::{ParticleMeans, ScoredClasses};
 use super::target_sums::TargetScore;
@@ -421,6 +422,22 @@ metrics!(
         note: "divergence from the exact posterior, nats",
         better: Some(LowerIsBetter),
         places: &[(Column, 210)],
+        ..Metric::EMPTY
+    },
+    /// Area under the ROC curve of p(y = 1), for two classes.
+    auroc = Metric {
+        name: "AUROC",
+        title: "Area under the ROC curve",
+        note: "how well p(y = 1) ranks the rows: 0.5 is chance level",
+        better: Some(HigherIsBetter),
+        classes: Some(
+            ClassMetric::new(
+                |scored| scored.ranking().and_then(|ranking| ranking.auroc(&ranking.once())),
+                "For two classes only: the probability that p(y = 1) is higher for a row of class 1 than for a row of class 0, ties count half; 0.5 is chance level, 1 is perfect.",
+            )
+            .resampled(Resampled::Ranked(Ranking::auroc))
+        ),
+        places: &[(Column, 220), (Overall, 211), (Decision, 10), (Group, 10), (Definition, 201)],
         ..Metric::EMPTY
     },
 );
