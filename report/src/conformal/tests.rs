@@ -249,7 +249,10 @@ fn the_expected_share_of_new_rows_is_beta_binomial() {
     for (rows, level, tested, lo, hi) in NEW_ROWS {
         let got = expected_share(rows, level, tested).unwrap();
         let (below, above) = (lo - got.lo * tested as f64, got.hi * tested as f64 - hi);
-        assert!((-1e-6..1.0 + 1e-6).contains(&below) && (-1e-6..1.0 + 1e-6).contains(&above), "{rows} {tested}: {got:?}");
+        assert!(
+            (-1e-6..1.0 + 1e-6).contains(&below) && (-1e-6..1.0 + 1e-6).contains(&above),
+            "{rows} {tested}: {got:?}"
+        );
     }
     assert_eq!((expected_share(8, 0.9, 100), expected_share(9, 0.9, 0)), (None, None));
     // Of many new rows it is the range of all of them.
