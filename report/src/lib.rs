@@ -51,6 +51,7 @@
 mod analysis;
 mod calibrated;
 mod clients;
+mod clients_compared;
 pub mod conformal;
 pub mod csv;
 mod definitions;
@@ -80,6 +81,7 @@ pub use analysis::{
 };
 pub use calibrated::{CalibrationResults, MapResults, SetLine, SetResults, TemperatureResults};
 pub use clients::ClientNames;
+pub use clients_compared::{ClientPair, ClientsCompared};
 pub use error::ReportError;
 pub use files::{FileError, quoted, quoted_within, read_text, read_whole, write_atomic};
 pub use groups::Groups;

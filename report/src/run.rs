@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibrated::CalibrationResults;
 use crate::clients::ClientNames;
+use crate::clients_compared::ClientsCompared;
 use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
 use crate::record::{RoundRecord, points};
 use crate::verdict::FEWEST_ROWS;
@@ -158,4 +159,7 @@ pub struct Comparison {
     /// The records of its rounds, for its curves; may be empty.
     #[serde(with = "points")]
     pub rounds: Vec<RoundRecord>,
+    /// The predictors of the clients in both runs; `None` where these are not known of the same clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<ClientsCompared>,
 }

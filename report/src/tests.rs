@@ -50,7 +50,7 @@ fn run() -> RunSummary {
         facts: vec![("device".into(), "<CPU>".into())],
         notes: vec!["2 of <4> clients never trained".into()],
         calibration: None,
-        compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds }],
+        compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds, clients: None }],
     }
 }
 

@@ -20,6 +20,7 @@ pub mod langevin;
 mod layers;
 mod lbfgs;
 pub mod local;
+pub mod local_svgd;
 pub mod mean_field;
 pub mod newton;
 pub mod npv;
@@ -279,6 +280,7 @@ algorithms! {
     UDsvgd(u_dsvgd::UDsvgdConfig),
     PDsvgd(p_dsvgd::PDsvgdConfig),
     Svgd(svgd::SvgdConfig),
+    LocalSvgd(local_svgd::LocalSvgdConfig),
     Sgld(sgld::SgldConfig),
     Dsgld(dsgld::DsgldConfig),
     Pvi(pvi::PviConfig),

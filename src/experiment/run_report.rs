@@ -12,7 +12,9 @@ use crate::error::RunError;
 use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, equal_width};
 use crate::report::files::{FileError, write_atomic};
-use crate::report::{self, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, csv};
+use crate::report::{
+    self, ClientsCompared, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, SiteScores, csv,
+};
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
 /// if it is missing and must not be a link; files of an earlier report in it are replaced. Returns `None` where the run has
@@ -132,7 +134,7 @@ impl Finished {
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
                 calibration: summary.calibration.clone(),
-                compare: comparisons(compare, &title, &rows.or_any(any), bins)?,
+                compare: self.with_clients(comparisons(compare, &title, &rows.or_any(any), bins)?, compare)?,
             }))
         };
         let seed = config.seed;
@@ -154,6 +156,34 @@ impl Finished {
         };
         let model_card = model_card::text(self, &config, &report.json)?;
         Ok(Some(RenderedRun { report, model_card }))
+    }
+
+    /// Comparisons with these runs, with the predictors of each client where the clients are the same.
+    ///
+    /// # Errors
+    /// The configuration of a run cannot be read.
+    fn with_clients(&self, mut compared: Vec<Comparison>, others: &[Self]) -> Result<Vec<Comparison>, RunError> {
+        for (comparison, other) in compared.iter_mut().zip(others) {
+            if self.has_the_clients_of(other)? {
+                comparison.clients = ClientsCompared::new(self.client_scores(), other.client_scores());
+            }
+        }
+        Ok(compared)
+    }
+
+    /// The scores of each client's predictor on its own test rows; none where they were not scored.
+    fn client_scores(&self) -> &[SiteScores] {
+        if self.summary.sites.is_empty() { &self.summary.clients } else { &self.summary.sites }
+    }
+
+    /// Whether the clients of another run are the same: the same sites, or the same rows assigned in the same way.
+    fn has_the_clients_of(&self, other: &Self) -> Result<bool, RunError> {
+        let names = |run: &'_ Self| run.summary.sites.iter().map(|site| site.name.clone()).collect::<Vec<_>>();
+        if names(self) != names(other) || self.summary.partition != other.summary.partition {
+            return Ok(false);
+        }
+        let (one, two) = (self.config()?, other.config()?);
+        Ok(one.rows_are_at_sites() || (one.seed == two.seed && one.partition == two.partition))
     }
 
     /// The sums over the test rows of all sites, of a run whose rows are at sites.
@@ -261,7 +291,13 @@ pub(crate) fn comparisons(
         let same = |other: &&Finished| other.summary.name == summary.name;
         let ambiguous = summary.name == title || runs.iter().filter(same).count() > 1;
         let name = if ambiguous { run.path.display().to_string() } else { summary.name.clone() };
-        Ok(Comparison { name, evaluation: summary.evaluation.clone(), bins, rounds: summary.rounds.clone() })
+        Ok(Comparison {
+            name,
+            evaluation: summary.evaluation.clone(),
+            bins,
+            rounds: summary.rounds.clone(),
+            clients: None,
+        })
     };
     runs.iter().map(comparison).collect()
 }

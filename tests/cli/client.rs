@@ -100,14 +100,60 @@ fn assert_scores_of_run(place: &Place, what: &str) {
 
 #[test]
 fn predictions_of_a_clients_test_rows_have_its_scores_of_every_personalised_method() {
-    let personalised =
-        ["fedper", "per-fedavg", "pfedme", "fedwba", "pfedbayes", "pfedvem", "pfedgp", "dsvgd", "newton-dsvgd"];
+    let personalised = [
+        "fedper",
+        "per-fedavg",
+        "pfedme",
+        "fedwba",
+        "pfedbayes",
+        "pfedvem",
+        "pfedgp",
+        "local-svgd",
+        "dsvgd",
+        "newton-dsvgd",
+    ];
     for kind in personalised {
         // Of methods with one client a round, all three have trained.
         let steps = if ["per-fedavg", "pfedme"].contains(&kind) { PLAIN } else { "" };
         let place = named(&format!("--set algorithm.kind={kind} {steps} --set rounds=3"));
         assert_scores_of_run(&place, kind);
     }
+}
+
+#[test]
+fn a_client_alone_has_the_predictor_of_svgd_on_its_rows() {
+    let place = tables();
+    let keys =
+        "--set data.client_column= --set partition.kind=iid --set partition.clients=1 --set optimizer.reset=never";
+    place.works(&train(&format!("{keys} --set algorithm.kind=local-svgd")));
+    place.works(&format!("{SHORT} {NAMED} --out all {keys} --set evaluation.personal=false --set algorithm.kind=svgd"));
+    let of_svgd = place.json("all/summary.json")["evaluation"]["nll"].as_f64().unwrap();
+    assert_near(of_run(&place, 0).1, of_svgd, 1e-12);
+    let summary = place.json("run/summary.json");
+    assert!((summary["evaluation"]["nll"].as_f64().unwrap() - of_svgd).abs() > 0.01, "the server learns nothing");
+}
+
+#[test]
+fn a_report_sets_the_clients_of_two_runs_side_by_side() {
+    let place = named("--set rounds=3 --set name=together");
+    place
+        .works(&format!("{SHORT} {NAMED} --out alone --set algorithm.kind=local-svgd --set rounds=3 --set name=alone"));
+    place.works("report run --compare alone --out both");
+    let compared = &place.json("both/report.json")["run"]["compare"][0]["clients"];
+    let lines = |run: &str| place.table(&format!("{run}/clients.csv"));
+    let (here, there) = (lines("run"), lines("alone"));
+    for (client, line) in here.iter().enumerate().skip(1) {
+        let nll = |line: &[String]| line[line.len() - 5].parse::<f64>().unwrap();
+        let pairs = compared["clients"].as_array().unwrap();
+        let pair = pairs.iter().find(|pair| pair["index"] == client - 1).unwrap();
+        assert_near(pair["difference"].as_f64().unwrap(), nll(line) - nll(&there[client]), 1e-12);
+    }
+    let page = place.text("both/report.html");
+    assert!(page.contains("Clients, compared with alone") && page.contains("Of 3 clients, "));
+    // Other clients: the same rows, assigned in another way.
+    place.works(&format!("{SHORT} {NAMED} --out other --set seed=2 --set name=other"));
+    place.works("report run --compare other --out others");
+    assert!(place.json("others/report.json")["run"]["compare"][0]["clients"].is_null());
 }
 
 #[test]

@@ -88,6 +88,11 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
     if let Some(run) = report.run.as_ref().filter(|run| !run.clients.is_empty()) {
         sites::clients(&mut body, &run.clients, pictures);
     }
+    for other in report.run.iter().flat_map(|run| &run.compare) {
+        if let Some(clients) = &other.clients {
+            sites::compared(&mut body, clients, &other.name);
+        }
+    }
     if let Some(curves) = pictures.curves {
         body.heading("Metrics over rounds");
         body.picture(curves);

@@ -1,11 +1,12 @@
 //! The sections on the sites that hold the rows, and on the clients' own predictors, each by its name.
 
-use super::{Body, Pictures, groups};
+use super::{Body, Pictures, groups, shown};
 use crate::analysis::GroupAnalysis;
+use crate::clients_compared::{ClientPair, ClientsCompared};
 use crate::metrics::{Metric, View};
 use crate::overall::Overall;
 use crate::run::SiteScores;
-use crate::text::rows;
+use crate::text::{escape, number, rows, thousands};
 
 pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
      share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
@@ -44,6 +45,36 @@ pub(super) fn clients(body: &mut Body, clients: &[SiteScores], pictures: &Pictur
     if let Some(picture) = pictures.clients {
         body.picture(picture);
     }
+}
+
+/// The predictors of the clients in this run and in another one.
+pub(super) fn compared(body: &mut Body, of: &ClientsCompared, other: &str) {
+    body.heading(&format!("Clients, compared with {other}"));
+    body.paragraph(&of.sentence(other));
+    let has_value = |metric: &&Metric| of.clients.iter().any(|client| client.here.value(metric).is_some());
+    let metrics: Vec<&Metric> =
+        ["accuracy", "rmse", "nll"].into_iter().filter_map(Metric::of_key).filter(has_value).collect();
+    let heads =
+        metrics.iter().flat_map(|metric| [format!("{}, here", metric.name), format!("{}, {other}", metric.name)]);
+    let header: Vec<String> =
+        ["Client".into(), "Rows".into()].into_iter().chain(heads).chain(["NLL, difference".into()]).collect();
+    let line = |client: &ClientPair| {
+        let values = metrics.iter().flat_map(|metric| {
+            [&client.here, &client.there].map(|evaluation| shown(metric.unit, evaluation.value(metric)))
+        });
+        let start = [escape(&client.name), thousands(client.rows)];
+        start.into_iter().chain(values).chain([number(client.difference)]).collect()
+    };
+    let first = &of.clients[..of.clients.len().min(groups::SHOWN)];
+    body.table(&header.iter().map(String::as_str).collect::<Vec<_>>(), &first.iter().map(line).collect::<Vec<_>>());
+    if first.len() < of.clients.len() {
+        body.note(&format!("The table has the first {} of {}; report.json has all.", first.len(), of.clients.len()));
+    }
+    body.note(
+        "Each client's predictor on its own test rows: its own one, where it has one, and otherwise that of all clients. The \
+         client that loses most here is first; a difference below 0 is a gain. The difference of one client with few rows may \
+         be chance.",
+    );
 }
 
 fn silent(body: &mut Body, sites: &[SiteScores]) {
