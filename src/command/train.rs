@@ -53,17 +53,21 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         let mut stdout = io::stdout().lock();
         let own = personal.map(|results| personal::text(&results.table()));
         // A personalised method is for the clients' own predictors.
-        let own_first = own.is_some() && experiment.config.algorithm.capabilities().personal;
+        let can = experiment.config.algorithm.capabilities();
+        let own_first = own.is_some() && can.personal;
+        // Where a part of the server's particles is untrained, their scores say nothing.
+        let global_counts = !(own.is_some() && can.untrained_part);
         let whose = if own_first { "the server's particles, " } else { "" };
         let which = experiment.config.evaluation.rows.word();
-        let global = headline::table(&evaluation, &format!("{whose}{which} rows: {}", evaluation.rows));
+        let of_global = || headline::table(&evaluation, &format!("{whose}{which} rows: {}", evaluation.rows));
+        let global = if global_counts { of_global() } else { String::new() };
         let own = own.unwrap_or_default();
         let (first, second) = if own_first { (own, global) } else { (global, own) };
         write!(stdout, "{first}{second}")?;
         if let Some(results) = calibration {
             results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
-        if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()) {
+        if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()).filter(|_| global_counts) {
             writeln!(stdout, "\n{warning}")?;
         }
         match report {

@@ -521,6 +521,12 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
     let (first, second) = printed.split_once("test rows: 359").unwrap();
     assert!(!first.contains(own) && second.contains(own), "{printed}");
     assert_eq!(order("b"), (false, false));
+    // The server's particles of a client alone are not trained.
+    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=local-svgd --out c")).stdout;
+    assert!(
+        printed.contains(own) && !printed.contains("test rows: 359") && !printed.contains("often right"),
+        "{printed}"
+    );
 }
 
 #[test]
