@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CheckpointError, digest};
 
 /// Version of the layout of manifests and states. Any change to what a half saves requires a new version.
-const FORMAT: u64 = 5;
+const FORMAT: u64 = 6;
 
 /// The properties that a run must share with the run that wrote the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
