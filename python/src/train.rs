@@ -118,7 +118,7 @@ fn of_config_text(text: &str) -> Option<String> {
 
 /// The rounds of a run of so many rows at so many clients, where nobody says them; and the share of validation rows and the
 /// patience that end them earlier, or None for both: so it is too where they would judge nothing of the method, because the
-/// clients' own predictors are the result (`personal`), or complete what an algorithm of this kind publishes.
+/// clients' personal predictors are the result (`personal`), or complete what an algorithm of this kind publishes.
 #[pyfunction]
 pub fn length(rows: usize, clients: usize, algorithm: &str, personal: bool) -> (usize, Option<f64>, Option<usize>) {
     let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);

@@ -19,15 +19,15 @@ pub struct RunSummary {
     pub rounds: Vec<RoundRecord>,
     /// The number of rows of every class at every client.
     pub partition: Option<PartitionTable>,
-    /// Scores of the clients' own predictors, in a personalised run.
+    /// Scores of the clients' personal predictors, in a personalised run.
     pub personal: Option<PersonalTable>,
-    /// Whether the clients' own predictors are what the method is for: they then come before the server's particles.
+    /// Whether the clients' personal predictors are what the method is for: they then come before the server's particles.
     #[serde(skip)]
     pub personal_first: bool,
     /// The scores of each site, where the rows are at several sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,
-    /// The scores of every client's own predictor on its own test rows, of a personalised run in one process.
+    /// The scores of every client's personal predictor on its own test rows, of a personalised run in one process.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<SiteScores>,
     /// Backend, device, seed, seconds, bytes ...: name and value, shown in this order.
@@ -63,7 +63,7 @@ pub struct PartitionTable {
     pub clients: ClientNames,
 }
 
-/// Every client's own predictor on its own test rows, over all clients.
+/// Every client's personal predictor on its own test rows, over all clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PersonalTable {
     /// The last round.
@@ -96,11 +96,11 @@ pub struct SiteScores {
     pub name: String,
     /// Its index among the clients, from 0.
     pub index: usize,
-    /// The headline numbers of the published particles on its test rows; without rows where it sent no usable scores.
+    /// The headline numbers of the global particles on its test rows; without rows where it sent no usable scores.
     pub evaluation: Evaluation,
     /// Its equal-width bins; none for a regression.
     pub bins: Vec<Bin>,
-    /// The headline numbers of its own predictor on the same rows, where that was scored.
+    /// The headline numbers of its personal predictor on the same rows, where that was scored.
     #[serde(default)]
     pub own: Option<Evaluation>,
     /// The 95 % interval of the signed gap; `None` for a regression, and in a file written before this field existed.
@@ -109,7 +109,7 @@ pub struct SiteScores {
 }
 
 impl SiteScores {
-    /// The scores of a site or client, from its sums over rows, and from those of its own predictor where it has one besides.
+    /// The scores of a site or client, from its sums over rows, and from those of its personal predictor where it has one besides.
     pub fn of_sums(name: String, index: usize, scores: &ClientScores, own: Option<&ClientScores>) -> Self {
         Self {
             name,

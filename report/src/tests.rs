@@ -301,7 +301,7 @@ fn verdict_on(target: Vec<f64>) -> (String, String) {
 fn the_verdict_on_intervals_sees_a_bias_and_the_middle_of_the_predictive() {
     // The quantiles of a normal distribution at (i + 1/2)/n.
     let normal: Vec<f64> = (0..2000).map(|i| normal_quantile((f64::from(i) + 0.5) / 2000.0)).collect();
-    assert_eq!(verdict_on(normal.clone()).0, "The intervals hold what they promise");
+    assert_eq!(verdict_on(normal.clone()).0, "The intervals cover as many targets as they should");
     // Predictions of 0 for a mean of -0.8 are too high by that; the standard deviation is 1, its standard error 1/√2000.
     let (headline, text) = verdict_on(normal.iter().map(|z| z - 0.8).collect());
     assert_eq!(headline, "Biased: the predictions are too high by 0.8000 on average");
@@ -315,7 +315,7 @@ fn the_verdict_on_intervals_sees_a_bias_and_the_middle_of_the_predictive() {
     // Nine of ten within the 90 % interval, and none within the 50 % interval, or all of those.
     let sign = |row: i32| if row / 10 % 2 == 0 { 1.0 } else { -1.0 };
     let within = |size: f64| (0..2000).map(|row| sign(row) * if row % 10 == 0 { 2.2 } else { size }).collect();
-    let off = "The 90 % intervals hold what they promise, the 50 % intervals are too";
+    let off = "The 90 % intervals cover as many targets as they should, the 50 % intervals are too";
     assert_eq!(verdict_on(within(0.9)).0, format!("{off} narrow"));
     assert_eq!(verdict_on(within(0.3)).0, format!("{off} wide"));
 }
@@ -344,7 +344,7 @@ fn intervals_that_hold_on_average_alone_are_told_with_the_third_where_they_do_no
         "{text}"
     );
     let equal = |row: usize| normal_quantile(((row % 200) as f64 + 0.5) / 200.0);
-    assert_eq!(headline(&equal, 1.0).1, "The intervals hold what they promise");
+    assert_eq!(headline(&equal, 1.0).1, "The intervals cover as many targets as they should");
 }
 
 /// The quantile of a standard normal distribution, by bisection on its distribution function.
@@ -415,7 +415,7 @@ fn a_report_of_pooled_sums_has_the_numbers_of_the_report_of_all_rows() {
     assert_eq!(of_sums["run"]["sites"][1]["evaluation"]["rows"], 35);
     let page = fs::read_to_string(files.html).unwrap();
     assert!(page.contains("north &lt;ward&gt;") && page.contains("No scores of test rows came from west"));
-    assert!(page.contains("own predictor") && page.contains("single rows are left out"));
+    assert!(page.contains("personal predictor") && page.contains("single rows are left out"));
     assert!(!page.contains("NaN") && !page.contains("resamples"));
 }
 

@@ -148,13 +148,15 @@ impl CalibrationVerdict {
         let holds = within(noise.max(NOTABLE));
         let (kind, headline) = match () {
             () if n < FEWEST_ROWS || (within(noise) && noise > 2.0 * WIDE) => ("too few rows", "Too few rows to tell"),
-            () if holds && is_middle_off && middle_miss > 0.0 => {
-                ("under-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too wide")
-            }
-            () if holds && is_middle_off => {
-                ("over-confident", "The 90 % intervals hold what they promise, the 50 % intervals are too narrow")
-            }
-            () if holds => ("calibrated on average", "The intervals hold what they promise"),
+            () if holds && is_middle_off && middle_miss > 0.0 => (
+                "under-confident",
+                "The 90 % intervals cover as many targets as they should, the 50 % intervals are too wide",
+            ),
+            () if holds && is_middle_off => (
+                "over-confident",
+                "The 90 % intervals cover as many targets as they should, the 50 % intervals are too narrow",
+            ),
+            () if holds => ("calibrated on average", "The intervals cover as many targets as they should"),
             () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
             () => ("under-confident", "Under-confident: the intervals are too wide"),
         };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Particles of fedstein's runs beside the draws of nuts.py: prints the tables of docs/concepts.md and draws spread.svg.
+"""Particles of fedstein's runs beside the draws of nuts.py: prints the tables of docs/results.md and draws spread.svg.
 
     python3 scripts/nuts/compare.py DIRECTORY            (needs numpy; prepare.py says what goes before)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Particles beside the posterior: writes the rows and the configurations of the comparison with NUTS in docs/concepts.md.
+"""Particles beside the posterior: writes the rows and the configurations of the comparison with NUTS in docs/results.md.
 
 How to repeat that comparison (needs numpy, Covertype's rows under $FEDSTEIN_DATA, and one to two hours of one core):
 

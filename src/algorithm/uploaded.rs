@@ -30,7 +30,7 @@ impl<B: Backend> Uploaded<B> {
         self.last = self.is_kept.then(|| moved.clone());
     }
 
-    /// The client's predictor: the published particles before its first visit.
+    /// The client's predictor: the global particles before its first visit.
     pub fn predictor(&self) -> Predictor<B> {
         self.last.clone().map_or(Predictor::Published, Predictor::Own)
     }

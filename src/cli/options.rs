@@ -33,10 +33,10 @@ impl DataDir {
     }
 }
 
-/// A client's own predictor in the place of the published particles.
+/// A client's personal predictor in the place of the global particles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct OwnPredictor {
-    /// Use the own predictor of this client, by its name as in clients.csv (its number where clients have none); of a
+    /// Use the personal predictor of this client, by its name as in clients.csv (its number where clients have none); of a
     /// personalised method
     #[arg(long, value_name = "NAME")]
     pub client: Option<String>,

@@ -1,4 +1,4 @@
-//! The option `--client` of `predict` and `evaluate`: a client's own predictor in the place of the published particles.
+//! The option `--client` of `predict` and `evaluate`: a client's personal predictor in the place of the global particles.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::experiment::client_predictor::{AskedClient, ClientPredictor};
 use crate::experiment::finished::Finished;
 use crate::experiment::recalibrated::Recalibrated;
 
-/// What is done to predictions: nothing to those of a client's own predictor. The temperature was fitted to the published
+/// What is done to predictions: nothing to those of a client's personal predictor. The temperature was fitted to the published
 /// particles, and the guarantee of prediction sets is for scores by the predictor that made the thresholds.
 ///
 /// # Errors
@@ -27,13 +27,13 @@ pub(super) fn recalibrated(
     run.check_clients(config).map_err(of_option)?;
     if let Some(level) = level {
         return Err(CliError::Usage(format!(
-            "--level {level}: prediction sets are learned from the predictions of the published particles and hold for these, \
-             not for a client's own predictor; leave --level out, or --client"
+            "--level {level}: prediction sets are learned from the predictions of the global particles and hold for these, \
+             not for a client's personal predictor; leave --level out, or --client"
         )));
     }
     if run.card.calibration.is_some() {
         print_note(
-            "the run's temperature and prediction sets are those of the published particles; a client's own predictor has \
+            "the run's temperature and prediction sets are those of the global particles; a client's personal predictor has \
              neither",
         );
     }

@@ -1,4 +1,4 @@
-//! The final metrics of the clients' own predictors as text: the last round beside the round that the validation rows
+//! The final metrics of the clients' personal predictors as text: the last round beside the round that the validation rows
 //! choose.
 
 use crate::report::{PersonalRow, PersonalTable, decimals};
@@ -6,7 +6,7 @@ use crate::report::{PersonalRow, PersonalTable, decimals};
 /// Formats the table for a terminal.
 pub(super) fn text(table: &PersonalTable) -> String {
     let mut text =
-        format!("\neach client's own predictor on its own test rows\n  {:<24}{:>10}", "round", table.last_round);
+        format!("\neach client's personal predictor on its own test rows\n  {:<24}{:>10}", "round", table.last_round);
     if let Some(best) = table.best_round {
         text += &format!("{best:>10}   the second: lowest validation NLL");
     }

@@ -150,7 +150,7 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
          of each class too (docs/privacy.md, \"Calibration rows\")"
             .into(),
     );
-    lines.push(format!("print of the file of training rows, for the run with the number {RUN}: {}", told.print));
+    lines.push(format!("fingerprint of the file of training rows, for the run with the number {RUN}: {}", told.print));
     lines
 }
 

@@ -52,7 +52,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     if display == Display::Bar {
         let mut stdout = io::stdout().lock();
         let own = personal.map(|results| personal::text(&results.table()));
-        // A personalised method is for the clients' own predictors.
+        // A personalised method is for the clients' personal predictors.
         let can = experiment.config.algorithm.capabilities();
         let own_first = own.is_some() && can.personal;
         // Where a part of the server's particles is untrained, their scores say nothing.

@@ -182,7 +182,7 @@ impl Config {
     }
 
     /// The validation rows of all clients, whose scores are columns of `rounds.csv` and may end the run; `None` where they are
-    /// those of all metrics, or scored by the clients' own predictors.
+    /// those of all metrics, or scored by the clients' personal predictors.
     ///
     /// # Errors
     /// They are to decide something, and there are none.

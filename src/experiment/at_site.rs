@@ -452,7 +452,8 @@ impl<B: Backend> Part<B> {
             Ask::Score(wanted) => {
                 if wanted.own && !self.config.evaluation.personal {
                     return Err(
-                        "evaluation.personal is false in this run: the client's own predictor is not scored".into()
+                        "evaluation.personal is false in this run: the client's personal predictor is not scored"
+                            .into(),
                     );
                 }
                 // What the server publishes has nothing of the client's state.
@@ -470,7 +471,7 @@ impl<B: Backend> Part<B> {
         }
     }
 
-    /// Writes the site's own results after the last round: with its own predictor, or with the published particles.
+    /// Writes the site's own results after the last round: with its personal predictor, or with the global particles.
     fn write_results(&mut self, request: &Request, is_own: bool) -> Result<(), RunError> {
         let own = is_own.then(|| self.half.predictor(request)).transpose()?;
         let (ClientEvaluator { model, session, scale, corrections, .. }, test) = (&self.evaluator, &self.test);

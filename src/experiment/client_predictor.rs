@@ -1,4 +1,4 @@
-//! The own predictor of one client of a finished run: its state in the checkpoint, over the rows that it trained with.
+//! The personal predictor of one client of a finished run: its state in the checkpoint, over the rows that it trained with.
 //!
 //! Rows, clients and model are built again from the run's configuration, as for a run that resumes. Of the clients only the
 //! one that is asked is built, so that no other has an effect.
@@ -40,7 +40,7 @@ pub struct AskedClient<'a> {
     pub data_dir: &'a Path,
 }
 
-/// The own predictor of a client after the last round of a run.
+/// The personal predictor of a client after the last round of a run.
 #[allow(missing_debug_implementations)] // A predictor may be a closure.
 pub struct ClientPredictor<B: Backend> {
     client: ClientId,
@@ -120,7 +120,7 @@ impl Finished {
     ) -> Result<Assigned, RunError> {
         let again = assigned(config, None, data_dir, streams).map_err(|error| {
             RunError::Config(format!(
-                "a client's own predictor is built with the rows of the training, which cannot be read again: \
+                "a client's personal predictor is built with the rows of the training, which cannot be read again: \
                  {error}"
             ))
         })?;
@@ -137,21 +137,21 @@ impl Finished {
         if config.rows_are_at_sites() {
             return no(format!(
                 "the clients of {run} are sites, which keep their states themselves: with \
-                 `evaluation.personal` a site's results (`<state>/<run>/results`) predict with its own predictor; leave --client out \
-                 to predict here with the published particles (in a program: `Finished::forecast`)"
+                 `evaluation.personal` a site's results (`<state>/<run>/results`) predict with its personal predictor; leave --client out \
+                 to predict here with the global particles (in a program: `Finished::forecast`)"
             ));
         }
         let during = "a run with `evaluation.personal` = true scores them itself (`Outcome::personal`, clients.csv)";
         if let AlgorithmConfig::Own(own) = &config.algorithm {
             return no(format!(
-                "{run} has an algorithm of a program's own, `{}`, which no config describes, and a client's own predictor is built \
+                "{run} has an algorithm of a program's own, `{}`, which no config describes, and a client's personal predictor is built \
                  by it; {during}",
                 own.kind
             ));
         }
         if self.card.own_data {
             return no(format!(
-                "{run} has rows of a program's own, which are not in its directory, and a client's own predictor is built with \
+                "{run} has rows of a program's own, which are not in its directory, and a client's personal predictor is built with \
                  them; {during}"
             ));
         }
@@ -200,7 +200,7 @@ impl Finished {
         match error {
             CheckpointError::Data { what, found, expected } => RunError::Config(format!(
                 "the {what} not those that {run} was trained with (sha256 {found:.12} instead of \
-                 {expected:.12}); a client's own predictor is built with these"
+                 {expected:.12}); a client's personal predictor is built with these"
             )),
             CheckpointError::Model(message) => RunError::Config(format!("{run}: {message}")),
             CheckpointError::Config(keys) => RunError::Config(format!(
@@ -229,7 +229,7 @@ impl Finished {
     }
 }
 
-/// The note on a client of a personalised method that predicts with the published particles.
+/// The note on a client of a personalised method that predicts with the global particles.
 ///
 /// # Arguments
 /// * `client`: what it is called
@@ -238,7 +238,7 @@ impl Finished {
 /// The method is not personalised, so that the client adds nothing.
 fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
     let can = config.algorithm.capabilities();
-    let what = format!("client {client} has no predictor of its own and predicts with the published particles");
+    let what = format!("client {client} has no predictor of its own and predicts with the global particles");
     match can.personal {
         true => Ok(format!("{what}: it has never trained")),
         false => Err(RunError::Config(format!(
@@ -272,7 +272,7 @@ impl<B: Backend> ClientPredictor<B> {
     /// rows. `None` where there are no rows.
     ///
     /// # Errors
-    /// The device does not answer, or the published particles are missing.
+    /// The device does not answer, or the global particles are missing.
     pub(super) fn outputs(
         self,
         data: Dataset,

@@ -105,7 +105,7 @@ pub(super) fn selection_line(round: &Round, visits: &[usize]) -> Option<String> 
 /// By how much the NLL must have risen since its best round to be told, in nats.
 const RISEN: f64 = 0.1;
 
-/// That predictions have become worse since an earlier round, by the NLL of the scored rows; of the clients' own predictors,
+/// That predictions have become worse since an earlier round, by the NLL of the scored rows; of the clients' personal predictors,
 /// where these were scored, of which no state of an earlier round is kept.
 pub(super) fn risen(records: impl Iterator<Item = RoundRecord>) -> Option<String> {
     let column = |record: &RoundRecord, name: &str| {
@@ -127,7 +127,7 @@ pub(super) fn risen(records: impl Iterator<Item = RoundRecord>) -> Option<String
     };
     let values: Vec<(usize, f64)> = records.into_iter().filter_map(nll).collect();
     let (whose, remedy) = match own {
-        true => ("clients' own predictors", "fewer `rounds` or smaller steps help"),
+        true => ("clients' personal predictors", "fewer `rounds` or smaller steps help"),
         false => (
             "scored rows",
             "`stop.patience` with rows held out for validation keeps the best round (docs/configuration.md)",
@@ -237,6 +237,6 @@ mod tests {
         assert!(risen(records(&[Some(0.5), Some(5.0)], "accuracy")).is_none() && risen(records(&[], "nll")).is_none());
         let note = risen(records(&[Some(0.5), Some(5.0)], "personal_nll")).unwrap();
         // `stop.patience` would be refused.
-        assert!(note.contains("of the clients' own predictors") && !note.contains("stop.patience"), "{note}");
+        assert!(note.contains("of the clients' personal predictors") && !note.contains("stop.patience"), "{note}");
     }
 }

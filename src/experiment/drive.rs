@@ -59,7 +59,7 @@ pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
     /// What the clients are called.
     pub names: ClientNames,
     pub evaluator: RoundEvaluator<'a, B>,
-    /// Whether the clients' own predictors are scored.
+    /// Whether the clients' personal predictors are scored.
     pub personal: bool,
     /// What is learned from calibration rows after the last round.
     pub calibration: Option<Plan>,

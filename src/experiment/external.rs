@@ -66,7 +66,7 @@ impl Finished {
     ///
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
-    /// * `client`: the client whose own predictor predicts; `None` for the published particles
+    /// * `client`: the client whose personal predictor predicts; `None` for the global particles
     /// * `recalibrated`: the run's temperature and sets, from [`Finished::recalibrated`]
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Finished {
     ) -> Result<Evaluated, RunError> {
         let LabelledRows { features, targets, groups, input } = rows;
         groups.as_ref().map_or(Ok(()), |groups| groups.check(features.nrows(), &input))?;
-        // Temperature and sets are those of the published particles.
+        // Temperature and sets are those of the global particles.
         let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
         let predicted = self.predict_labelled(config, client, features, &targets, &input)?;
         let bins = config.evaluation.bins;

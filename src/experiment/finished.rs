@@ -48,7 +48,7 @@ pub struct Summary {
     pub uncertainty: Option<UncertaintySummary>,
     /// Labelled facts for reports: backend, device, seed, seconds, bytes.
     pub facts: Vec<(String, String)>,
-    /// The results of every client's own predictor on its own test rows, where `evaluation.personal` is set.
+    /// The results of every client's personal predictor on its own test rows, where `evaluation.personal` is set.
     #[serde(default)]
     pub personal: Option<PersonalResults>,
     /// Notes on the run for the user, one sentence each.
@@ -66,7 +66,7 @@ pub struct Summary {
     /// The scores of each site after the last round, of such a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,
-    /// The scores of every client's own predictor after the last round, of a personalised run in one process.
+    /// The scores of every client's personal predictor after the last round, of a personalised run in one process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<SiteScores>,
     /// What was learned from calibration rows, and what it does on test rows; absent where there are none.

@@ -91,7 +91,7 @@ impl Finished {
         self.forecast_by::<B>(config, None, features, input)
     }
 
-    /// As [`Self::forecast`], by the own predictor of a client where one is given.
+    /// As [`Self::forecast`], by the personal predictor of a client where one is given.
     ///
     /// # Errors
     /// As [`Self::forecast`].

@@ -371,7 +371,8 @@ fn sizes(text: &mut String, partition: &PartitionTable, at_sites: bool) {
 }
 
 fn personal_table(text: &mut String, table: &PersonalTable) {
-    let _ = writeln!(text, "Each client's own predictor on its own test rows, after round {}:\n", table.last_round);
+    let _ =
+        writeln!(text, "Each client's personal predictor on its own test rows, after round {}:\n", table.last_round);
     text.push_str("| metric | value | meaning |\n|---|---|---|\n");
     for row in &table.rows {
         let _ = writeln!(text, "| {} | {} | {} |", plain(&row.name), decimals(row.last, 4), plain(&row.about));

@@ -21,7 +21,7 @@ pub struct Outcome<B: Backend> {
     pub predicted: Predicted,
     /// The metrics of these particles.
     pub evaluation: Evaluation,
-    /// The results of every client's own predictor, where `evaluation.personal` is set.
+    /// The results of every client's personal predictor, where `evaluation.personal` is set.
     pub personal: Option<(PersonalResults, PersonalScores)>,
     /// The round that validation rows have chosen, where `stop.patience` is set: the results are those of this round.
     pub best: Option<usize>,
@@ -56,7 +56,7 @@ impl<B: Backend> Outcome<B> {
         names.iter().zip(scores.clients()).enumerate().map(site).collect()
     }
 
-    /// The scores of every client's own predictor, where the test rows are here.
+    /// The scores of every client's personal predictor, where the test rows are here.
     pub(super) fn clients(&self, names: &ClientNames) -> Vec<SiteScores> {
         let Some((_, scores)) = self.personal.as_ref().filter(|_| self.pooled().is_none()) else { return Vec::new() };
         let client =

@@ -1,4 +1,4 @@
-//! The personalised results of a run: every client's own predictor on that client's own test rows, round by round.
+//! The personalised results of a run: every client's personal predictor on that client's own test rows, round by round.
 //!
 //! There are two results: the last round's, and that of the round with the lowest pooled *validation* NLL. The test
 //! rows are not used for any choice.
@@ -36,10 +36,10 @@ pub(super) fn note_on_published(config: &Config, can: Capabilities) -> Option<St
     let at_sites = config.rows_are_at_sites();
     let remedy = match (config.evaluation.personal, at_sites) {
         (true, false) => {
-            "the clients' own predictors are scored in personal_* and clients.csv, and predict with --client"
+            "the clients' personal predictors are scored in personal_* and clients.csv, and predict with --client"
         }
-        (true, true) => "the clients' own predictors are scored in personal_*, and are in the sites' own results",
-        (false, _) => "set `evaluation.personal` = true for the scores of the clients' own predictors",
+        (true, true) => "the clients' personal predictors are scored in personal_*, and are in the sites' own results",
+        (false, _) => "set `evaluation.personal` = true for the scores of the clients' personal predictors",
     };
     can.untrained_part.then(|| {
         format!(
@@ -64,7 +64,7 @@ pub struct PersonalPoint {
     pub numbers: BTreeMap<String, Option<f64>>,
 }
 
-/// The final metrics of the clients' own predictors.
+/// The final metrics of the clients' personal predictors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersonalResults {
     /// The metrics after the last round.
@@ -110,7 +110,7 @@ impl PersonalResults {
 const OF_CLIENTS: [&str; 6] = ["accuracy", "nll", "ece", "mce", "brier", "rmse"];
 
 /// One line per client: its name where clients have names, the number of its test rows, the number of rounds in which its reply
-/// was used, and the metrics of its own predictor on these rows; blank where undefined.
+/// was used, and the metrics of its personal predictor on these rows; blank where undefined.
 pub(super) fn clients_csv(scores: &PersonalScores, visits: &[usize], names: &ClientNames) -> String {
     let names = names.as_slice();
     let line = |(client, scores): (usize, &ClientScores)| {
@@ -166,7 +166,7 @@ impl HeldOutRows {
     }
 }
 
-/// Records the scores of the clients' own predictors, and the best round.
+/// Records the scores of the clients' personal predictors, and the best round.
 #[derive(Debug)]
 pub(super) struct Personal {
     /// Number of clients K.

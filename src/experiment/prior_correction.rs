@@ -1,4 +1,4 @@
-//! What corrects the clients' own predictors to their frequencies of classes: `evaluation.prior_correction`.
+//! What corrects the clients' personal predictors to their frequencies of classes: `evaluation.prior_correction`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::protocol::ClientId;
 use crate::site::class_prior::{ClassPrior, dependence};
 
 /// The note on a run whose clients' predictions are corrected.
-const CORRECTED: &str = "evaluation.prior_correction: the scores of the clients' own predictors (personal_*, clients.csv) and predictions \
+const CORRECTED: &str = "evaluation.prior_correction: the scores of the clients' personal predictors (personal_*, clients.csv) and predictions \
                          for one client are with the frequencies of that client's own classes";
 /// The dependence of classes on clients from which on a run without the correction has a note.
 const NOTED: f64 = 0.02;
@@ -47,7 +47,7 @@ pub(super) fn of_clients(
     counts.into_iter().map(|(client, rows)| (client, PriorCorrection::new(&rows, prior))).collect()
 }
 
-/// The note on a run that scores its clients' own predictors, which could be corrected and are not, although the classes'
+/// The note on a run that scores its clients' personal predictors, which could be corrected and are not, although the classes'
 /// frequencies differ.
 ///
 /// # Arguments

@@ -283,7 +283,7 @@ fn describe_clients(clients: &[usize], names: &ClientNames) -> String {
 
 /// The headline metrics of the record as text.
 fn describe_metrics(record: &RoundRecord) -> String {
-    // In a personalised run the clients' own predictors are the result of interest.
+    // In a personalised run the clients' personal predictors are the result of interest.
     let personal = record.metric("personal_nll").is_some();
     let shown: &[(&str, &str)] = match personal {
         true => &[

@@ -151,7 +151,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
         round.is_multiple_of(self.config.evaluation.every) || round == self.config.rounds
     }
 
-    /// Evaluates the test rows and, where `personal` is set, every client's own predictor. Returns the columns of both,
+    /// Evaluates the test rows and, where `personal` is set, every client's personal predictor. Returns the columns of both,
     /// and the events of the requests for scores.
     fn evaluate(
         &mut self,

@@ -1,5 +1,5 @@
-//! Evaluates a round: the published particles on the test rows and on the validation rows, each here or at the clients that
-//! hold them, and the clients' own predictors.
+//! Evaluates a round: the global particles on the test rows and on the validation rows, each here or at the clients that
+//! hold them, and the clients' personal predictors.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct RoundEvaluator<'a, B: Backend> {
 pub enum RowsAt<'a, B: Backend> {
     /// In this process, which predicts them with the server's particles.
     Here(&'a Evaluator<B>),
-    /// At the clients: each scores the published particles on its own rows and sends sums, which are pooled.
+    /// At the clients: each scores the global particles on its own rows and sends sums, which are pooled.
     Clients(Box<AtClients>),
 }
 
@@ -69,11 +69,11 @@ pub struct Ended<'a, B: Backend> {
 pub struct EvaluatedRound {
     /// The predictions, or the sums of the clients' scores.
     pub predicted: Predicted,
-    /// The metrics of the published particles.
+    /// The metrics of the global particles.
     pub evaluation: Evaluation,
-    /// What the validation rows say of the published particles, where they are scored apart.
+    /// What the validation rows say of the global particles, where they are scored apart.
     pub validation: Option<Measured>,
-    /// The scores of the clients' own predictors, where these were asked for.
+    /// The scores of the clients' personal predictors, where these were asked for.
     pub own: Option<OwnScores>,
     /// The number of clients that sent usable scores; `None` where no client was asked.
     pub scored: Option<usize>,
@@ -90,7 +90,7 @@ pub enum Measured {
     Clients(Box<PersonalScores>),
 }
 
-/// The scores of the clients' own predictors on their held-out rows, by client.
+/// The scores of the clients' personal predictors on their held-out rows, by client.
 #[derive(Debug)]
 pub struct OwnScores {
     /// On the test rows.
@@ -143,7 +143,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
         Self { test, validation, has_sites: true }
     }
 
-    /// Whether the clients are asked for scores, given whether their own predictors are scored.
+    /// Whether the clients are asked for scores, given whether their personal predictors are scored.
     pub fn asks(&self, own: bool) -> bool {
         own || self.at_clients().iter().any(Option::is_some)
     }
@@ -173,7 +173,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
     /// Evaluates a round. Each of the clients 0 to `clients` − 1 is asked at most once.
     ///
     /// # Arguments
-    /// * `own`: whether the clients' own predictors are scored too
+    /// * `own`: whether the clients' personal predictors are scored too
     ///
     /// # Errors
     /// Anything fails but a client.

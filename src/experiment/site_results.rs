@@ -56,11 +56,11 @@ pub(super) struct SiteResults<'a, B: Backend> {
 
 /// What is kept of the predictor of a site's results.
 pub(super) enum Kept<B: Backend> {
-    /// The published particles, which are the predictor; `None` where the server does not publish whole particles.
+    /// The global particles, which are the predictor; `None` where the server does not publish whole particles.
     Published(Option<Particles<B>>),
-    /// The particles of the client's own predictor.
+    /// The particles of the client's personal predictor.
     Own(Particles<B>),
-    /// The published particles. The predictor is the client's own and needs its training rows.
+    /// The global particles. The predictor is the client's own and needs its training rows.
     OwnOfRows(Option<Particles<B>>),
 }
 
@@ -87,10 +87,10 @@ impl<B: Backend> Kept<B> {
 const PREDICTOR: &str = "predictor";
 const OWN: &str = "the client's own particles";
 const OWN_OF_ROWS: &str = "the client's own";
-const PUBLISHED: &str = "the published particles";
+const PUBLISHED: &str = "the global particles";
 
 /// Adds to the results in a directory what the calibration rows of all sites have given, with what it does on the site's own
-/// test rows, and writes the report anew. It is that of the published particles: results of the client's own predictor stay
+/// test rows, and writes the report anew. It is that of the global particles: results of the client's personal predictor stay
 /// as they are, and so does a directory without results.
 ///
 /// # Errors
@@ -131,7 +131,7 @@ impl Finished {
     ///
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
-    /// * `client`: whether a client's own predictor predicts
+    /// * `client`: whether a client's personal predictor predicts
     pub fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
         if client || self.has_predictor(OWN) {
             return None;
@@ -140,8 +140,8 @@ impl Finished {
             return note_on_published(config, config.algorithm.capabilities());
         }
         Some(
-            "the report in this directory is of the client's own predictor, which needs its training rows; these predictions are \
-             of the published particles, and differ from it (docs/federation.md)"
+            "the report in this directory is of the client's personal predictor, which needs its training rows; these predictions are \
+             of the global particles, and differ from it (docs/federation.md)"
                 .to_owned(),
         )
     }

@@ -26,7 +26,7 @@ pub(super) struct Best {
     pub round: usize,
     /// The metric of its validation rows.
     pub value: f64,
-    /// The published particles after it, `[N, d]`.
+    /// The global particles after it, `[N, d]`.
     pub particles: Array,
     /// The posterior after it.
     pub posterior: Posterior,

@@ -1,5 +1,5 @@
 //! What a client answers about the rows that it holds out for calibration: counts of scores and sums over rows, of the
-//! published particles. No row and no score leaves the client.
+//! global particles. No row and no score leaves the client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,7 +53,7 @@ impl CalibrationRows {
 }
 
 impl<B: Backend> ClientEvaluator<B> {
-    /// The answer of the client of this request. The request has the published particles.
+    /// The answer of the client of this request. The request has the global particles.
     ///
     /// # Errors
     /// The particles or what is asked with them are missing or out of range, the device does not answer, or the predictions

@@ -1,4 +1,4 @@
-//! Scores a client's own predictor, the published particles, or both on the client's own held-out rows: a [`Predictor`] in,
+//! Scores a client's personal predictor, the global particles, or both on the client's own held-out rows: a [`Predictor`] in,
 //! sums of scores out. No row of the data leaves the client.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct ClientEvaluator<B: Backend> {
     pub validation: HeldOut,
     /// The calibration rows, with what was computed of them.
     pub calibration: CalibrationRows,
-    /// What corrects the classes' frequencies in the predictions of a client's own predictor, where that is asked for.
+    /// What corrects the classes' frequencies in the predictions of a client's personal predictor, where that is asked for.
     pub corrections: BTreeMap<ClientId, PriorCorrection>,
     /// The units of real targets.
     pub scale: Scale,
@@ -63,9 +63,9 @@ pub struct Outputs {
     pub values: Vec<f32>,
 }
 
-/// The name of the array with the sums of the published particles over the test rows.
+/// The name of the array with the sums of the global particles over the test rows.
 pub const PUBLISHED_SCORES: &str = "published_scores";
-/// The name of the array with the sums of the published particles over the validation rows.
+/// The name of the array with the sums of the global particles over the validation rows.
 pub const PUBLISHED_VALIDATION_SCORES: &str = "published_validation_scores";
 /// The name of the array with the sums over the test rows.
 pub const TEST_SCORES: &str = "test_scores";
@@ -87,11 +87,11 @@ pub fn no_rows() -> RunError {
 }
 
 impl<B: Backend> ClientEvaluator<B> {
-    /// The sums of scores of the client of this request, `[number of sums]` each: those of its own predictor over its test and
-    /// its validation rows, where `own` is given, and those of the published particles over the rows that are wanted.
+    /// The sums of scores of the client of this request, `[number of sums]` each: those of its personal predictor over its test and
+    /// its validation rows, where `own` is given, and those of the global particles over the rows that are wanted.
     ///
     /// # Errors
-    /// The published particles are missing, the device does not answer, or the predictions cannot be scored.
+    /// The global particles are missing, the device does not answer, or the predictions cannot be scored.
     pub fn score(&self, request: &Request, wanted: Scoring, own: Option<Predictor<B>>) -> Result<Message, RunError> {
         let of_published = |held| self.scores(&self.published(request)?, held, request);
         let published = wanted.published.then(|| of_published(&self.test)).transpose()?;
@@ -115,11 +115,11 @@ impl<B: Backend> ClientEvaluator<B> {
         })
     }
 
-    /// The predictions of all rows that the client of this request has among those held out, by its own predictor, or by the
-    /// published particles where none is given; `None` where it has no rows.
+    /// The predictions of all rows that the client of this request has among those held out, by its personal predictor, or by the
+    /// global particles where none is given; `None` where it has no rows.
     ///
     /// # Errors
-    /// The published particles are missing, or the device does not answer.
+    /// The global particles are missing, or the device does not answer.
     pub fn predicted(
         &self,
         held: &HeldOut,
@@ -189,14 +189,14 @@ impl<B: Backend> ClientEvaluator<B> {
         Ok(Outputs { components, width, values })
     }
 
-    /// The client's own predictor, corrected to its frequencies of classes where that is asked for.
+    /// The client's personal predictor, corrected to its frequencies of classes where that is asked for.
     fn own<'a>(&'a self, request: &Request, own: Predictor<B>) -> Result<Predict<'a>, RunError> {
         let is_published = matches!(own, Predictor::Published);
         let correction = self.corrections.get(&request.client);
         Ok(Predict { function: self.function(request, own)?, is_published, correction })
     }
 
-    /// The published particles.
+    /// The global particles.
     pub(super) fn published<'a>(&'a self, request: &Request) -> Result<Predict<'a>, RunError> {
         let function = self.function(request, Predictor::Published)?;
         Ok(Predict { function, is_published: true, correction: None })
@@ -223,7 +223,7 @@ pub(super) fn with_scores(message: Message, name: &str, scores: &ClientScores) -
 /// What gives the predictive parameters of rows.
 pub(super) struct Predict<'a> {
     function: Box<Function<'a>>,
-    /// Whether the function is that of the published particles.
+    /// Whether the function is that of the global particles.
     is_published: bool,
     /// What corrects its results.
     correction: Option<&'a PriorCorrection>,

@@ -110,7 +110,7 @@ impl<'a, B: Backend> InProcess<'a, B> {
         Self { clients: slots.collect(), parking: Some(parking), evaluator: None, panics: Mutex::default() }
     }
 
-    /// Sets the evaluator, for clients that hold out rows and score their own predictors on them.
+    /// Sets the evaluator, for clients that hold out rows and score their personal predictors on them.
     pub fn with_evaluator(mut self, evaluator: ClientEvaluator<B>) -> Self {
         self.evaluator = Some(evaluator);
         self

@@ -40,7 +40,7 @@ pub const MOST_POINTS: usize = 1024;
 /// The largest number of levels in a question.
 pub const MOST_LEVELS: usize = 64;
 
-/// What is asked. The published particles come with every question.
+/// What is asked. The global particles come with every question.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrating {

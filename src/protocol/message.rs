@@ -146,11 +146,11 @@ pub enum Ask {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scoring {
-    /// The client's own predictor, on its test and its validation rows.
+    /// The client's personal predictor, on its test and its validation rows.
     pub own: bool,
-    /// The published particles, on its test rows.
+    /// The global particles, on its test rows.
     pub published: bool,
-    /// The published particles, on its validation rows.
+    /// The global particles, on its validation rows.
     pub validation: bool,
     /// Whether the results of the run are those of this round: a client at its own site then writes the files of its own.
     pub is_last: bool,

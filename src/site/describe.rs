@@ -17,7 +17,7 @@ use crate::datasets::{DataError, Dataset, Targets, note_on_groups, note_on_share
 use crate::random::{Purpose, Streams};
 use crate::report::quoted;
 
-/// The rows of a site in their own units, as cells, and the print of the file that they come from.
+/// The rows of a site in their own units, as cells, and the fingerprint of the file that they come from.
 #[derive(Debug, Clone)]
 pub struct SiteRows {
     /// The training rows.

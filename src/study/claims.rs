@@ -74,7 +74,7 @@ pub fn answer(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Confirmed => "held",
         Verdict::Contradicted => "not held",
-        _ => "not tellable",
+        _ => "undecided",
     }
 }
 

@@ -300,7 +300,7 @@ impl<'s> Checked<'s> {
         for (key, metric) in self.study.metrics.iter().map(|metric| ("metrics", metric)).chain(claimed) {
             if metric.starts_with("personal_") && !personal {
                 let problem =
-                    format!("`{metric}` is of the clients' own predictors; it needs `evaluation.personal = true`");
+                    format!("`{metric}` is of the clients' personal predictors; it needs `evaluation.personal = true`");
                 return Err(self.study.wrong(key, &problem));
             }
             let Some(known) = Metric::of_column(metric) else { continue };

@@ -671,7 +671,7 @@ const SLOW: [(&str, &str); 5] = [
     ("pfedme", "inner_steps = 3\ninner_lr = 0.01\nproximal = 15.0\nserver_mix = 1.0"),
 ];
 
-/// The loss of client 2 with its own predictor, at the start and after 40 rounds.
+/// The loss of client 2 with its personal predictor, at the start and after 40 rounds.
 fn losses(mut fed: Federation) -> (f64, f64) {
     let before = fed.loss(2, &fed.start);
     (1..=40).for_each(|round| drop(fed.round(round, &[0, 1, 2])));

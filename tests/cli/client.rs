@@ -1,4 +1,4 @@
-//! `fedstein predict --client` and `evaluate --client`: a client's own predictor. What it must give is known from the
+//! `fedstein predict --client` and `evaluate --client`: a client's personal predictor. What it must give is known from the
 //! training: `clients.csv` has the scores of every client's predictor on its own test rows.
 
 use std::fs;
@@ -170,7 +170,7 @@ fn so_have_those_of_a_run_with_other_rows_precisions_and_messages() {
         let place = named(&format!("{keys} --set rounds=3"));
         assert_scores_of_run(&place, keys);
         let common = works(&mut place.command("predict run --input of-1.csv")).stdout;
-        assert!(common != predict(&place, 1), "{keys}: the client's own predictor is another");
+        assert!(common != predict(&place, 1), "{keys}: the client's personal predictor is another");
     }
 }
 
@@ -296,7 +296,8 @@ fn a_client_that_has_never_trained_predicts_with_the_published_particles_and_a_n
     let place = named(&format!("--set algorithm.kind=pfedme {PLAIN}"));
     assert_scores_of_run(&place, "pfedme");
     let own = works(&mut of_client(&place, "predict run --input of-2.csv", "south"));
-    let note = "note: client south has no predictor of its own and predicts with the published particles: it has never trained";
+    let note =
+        "note: client south has no predictor of its own and predicts with the global particles: it has never trained";
     assert!(own.stderr.contains(note), "{}", own.stderr);
     let common = cells(&place.works("predict run --input of-2.csv").stdout);
     for (row, want) in cells(&own.stdout).iter().zip(&common).skip(1) {
@@ -414,7 +415,7 @@ fn temperature_and_sets_are_of_the_published_particles_and_not_of_a_client() {
     assert!(place.works("predict run --input of-0.csv").stdout.lines().next().unwrap().ends_with(",set"));
     let own = works(&mut of_client(&place, "predict run --input of-0.csv", WARDS[0]));
     assert!(own.stdout.starts_with("prediction,confidence,p_0,p_1,p_2\n"), "{}", own.stdout);
-    let note = "note: the run's temperature and prediction sets are those of the published particles";
+    let note = "note: the run's temperature and prediction sets are those of the global particles";
     assert!(own.stderr.contains(note), "{}", own.stderr);
     // At T = 1, with which clients.csv is made.
     assert_scores_of_run(&place, "with calibration rows");
@@ -438,7 +439,7 @@ fn a_clients_predictor_is_evaluated_with_a_report_of_its_own() {
     assert!(json["run"]["calibration"].is_null(), "{json}");
     assert_eq!(json["title"], "run on of-1.csv, client St. Mary's");
     assert!(json["run"]["facts"]["predictor"] == "that of client St. Mary's");
-    // Beside that of the published particles, which has other numbers.
+    // Beside that of the global particles, which has other numbers.
     let common = place.json("run/evaluate/of-1/report/report.json");
     assert!(common["overall"]["nll"] != json["overall"]["nll"] && !common["run"]["calibration"].is_null());
     place.refuses_command(

@@ -353,7 +353,7 @@ fn the_sites_of_configs_run_as_they_stand_and_keep_their_own_results() {
 
 #[test]
 fn predictions_at_a_site_are_of_its_own_predictor() {
-    let words = "these predictions are of the published particles";
+    let words = "these predictions are of the global particles";
     let kinds = [
         ("fedper", "", true),
         ("fedwba", "", true),
@@ -392,7 +392,7 @@ fn predictions_at_a_site_are_of_its_own_predictor() {
         let apart = at_site.iter().zip(&again).skip(1).map(apart).fold(0.0, f64::max);
         assert_eq!(apart < 1e-5, has_own, "{kind}: {apart}");
         assert!(!place.works("predict runs/a --input 1/test.csv").stderr.contains(words));
-        place.refuses("predict runs/a --input 1/test.csv --client ward-1", &["predict with its own predictor"]);
+        place.refuses("predict runs/a --input 1/test.csv --client ward-1", &["predict with its personal predictor"]);
     }
 }
 
@@ -554,7 +554,7 @@ fn calibration_rows_of_the_sites_give_a_temperature_and_sets_and_no_score_is_kep
     assert!(model["calibration"]["temperature"].as_f64().unwrap() > 0.0);
     assert!(place.text("runs/a/partition.txt").ends_with("2 ward-2 120 0 40 30\n"));
     assert!(place.text("runs/a/report/report.html").contains("Client, worst first"));
-    // The sets of all test rows, by the kept threshold, from the published particles.
+    // The sets of all test rows, by the kept threshold, from the global particles.
     let header = "pulse,flow\n".to_owned();
     let features = |site: usize| {
         let text = place.text(&format!("{site}/test.csv"));

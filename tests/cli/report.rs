@@ -357,7 +357,7 @@ fn runs_on_other_test_rows_are_compared_only_where_that_is_asked_for() {
     assert!(!place.text("f/report.html").contains("here is each by itself"));
 }
 
-/// Every client's own predictor on its own test rows.
+/// Every client's personal predictor on its own test rows.
 const PERSONAL: &str = "name = \"own\"\nrounds = 3\n[evaluation]\npersonal = true\n[data]\nkind = \"digits\"\n[model]\nkind = \"bnn\"\nhidden = [20]\n[algorithm]\nkind = \"dsvgd\"\nparticles = 4\nlocal_steps = 10\n[partition]\nkind = \"labels-per-client\"\nclients = 3\nlabels = 4\n";
 
 #[test]

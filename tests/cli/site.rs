@@ -81,7 +81,7 @@ fn a_site_reads_what_would_be_told_and_what_not() {
         "Column `ph`: 4723.5\n",
         "Column `flow`: 518.75\n",
         "  - sum of the squared deviations of each column from its mean over all sites, once",
-        "  - print of the file of training rows, for the run with the number 0: ",
+        "  - fingerprint of the file of training rows, for the run with the number 0: ",
     ] {
         assert!(told.contains(line), "no {line:?} in {printed}");
     }

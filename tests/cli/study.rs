@@ -286,12 +286,12 @@ fn claims_are_held_not_held_or_not_tellable() {
     assert!(lines[0].starts_with("held          taught better than drawn in accuracy: +"), "{printed}");
     assert!(lines[1].starts_with("not held      drawn better than taught in nll: +"), "{printed}");
     // The last two are equal to the digit: not the claimed order, and no error.
-    assert!(lines[2].starts_with("not tellable  taught better than slow"), "{printed}");
+    assert!(lines[2].starts_with("undecided  taught better than slow"), "{printed}");
     let page = place.text("studies/claims/claims.md");
     assert!(page.contains("| taught better than drawn in accuracy |  | **held** | +"), "{page}");
-    assert!(page.contains("| **not held** | +") && page.contains("| **not tellable** | +"), "{page}");
+    assert!(page.contains("| **not held** | +") && page.contains("| **undecided** | +"), "{page}");
     let printed = place.works("study claims.toml --seeds 2").stdout;
-    assert!(printed.lines().take(3).all(|line| line.starts_with("not tellable")), "{printed}");
+    assert!(printed.lines().take(3).all(|line| line.starts_with("undecided")), "{printed}");
     assert!(place.text("studies/claims/claims.md").contains("| fewer than three seeds in common |"));
 }
 

@@ -506,7 +506,7 @@ fn natural_clients_are_called_by_their_names_in_everything_that_is_shown() {
 #[test]
 fn a_personalised_method_prints_the_clients_own_predictors_first() {
     let place = Place::new();
-    let own = "each client's own predictor on its own test rows";
+    let own = "each client's personal predictor on its own test rows";
     let keys = "--set evaluation.personal=true --set partition.clients=2";
     let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=fedwba --out a")).stdout;
     let (first, second) = printed.split_once("the server's particles, test rows: 359").unwrap();

@@ -1,4 +1,4 @@
-//! A server without rows: the published particles are scored at the clients, and the pooled sums are the evaluation of
+//! A server without rows: the global particles are scored at the clients, and the pooled sums are the evaluation of
 //! all rows together.
 
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ fn the_pooled_scores_of_the_clients_are_the_evaluation_of_all_their_rows() {
             };
             assert_same(&Evaluation::of_sums(sums.pooled()), here_validation, &format!("{what}, validation"));
             assert!(there.events.is_empty(), "{what}: {:?}", there.events);
-            // The same replies hold the scores of the clients' own predictors.
+            // The same replies hold the scores of the clients' personal predictors.
             let (own, other) = (here.own.as_ref().unwrap(), there.own.as_ref().unwrap());
             assert!(there.scored == Some(there_are(there)) && other.test.pooled().rows() == there.evaluation.rows);
             // An evaluator of rows here asks without whole particles, which clients that keep their last layers cannot score.

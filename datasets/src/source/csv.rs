@@ -179,7 +179,7 @@ const SITE_SPLIT: [Key; 4] = [
         Accepts::Float(Interval::DECAY),
         Float(0.0),
         "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, the best round of a run \
-         with `stop.patience`, and that of the clients' own predictors); drawn by the site's `index`. 0: none.",
+         with `stop.patience`, and that of the clients' personal predictors); drawn by the site's `index`. 0: none.",
     ),
     key(
         "calibration_fraction",

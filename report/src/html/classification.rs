@@ -30,7 +30,7 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     body.cards(&overall.in_view(View::Card).into_iter().map(card).collect::<Vec<_>>());
     if let Some(no_skill) = &analysis.no_skill {
         body.note(&format!(
-            "Without skill, predicting every row with the frequencies of the classes: accuracy {}, NLL {}, Brier score {}{}.",
+            "Without features, predicting every row with the frequencies of the classes: accuracy {}, NLL {}, Brier score {}{}.",
             percent(no_skill.accuracy),
             number(no_skill.nll),
             number(no_skill.brier),

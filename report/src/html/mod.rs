@@ -36,7 +36,7 @@ pub(super) struct Pictures<'a> {
     pub(super) positive: Option<&'a Picture>,
     /// Of two classes that both have rows.
     pub(super) decision: Option<&'a Picture>,
-    /// Of the sites, or of the clients' own predictors.
+    /// Of the sites, or of the clients' personal predictors.
     pub(super) clients: Option<&'a Picture>,
     /// Of three classes or more, but not too many.
     pub(super) confusion: Option<&'a Picture>,
@@ -165,11 +165,11 @@ fn personal_section(body: &mut Body, table: &PersonalTable, is_first: bool) {
     body.heading("Personalised predictions");
     body.paragraph(match is_first {
         true => {
-            "Every client's own predictor on that client's own test rows: what this method is for. Everything below, up to the \
+            "Every client's personal predictor on that client's own test rows: what this method is for. Everything below, up to the \
              section on the clients, is about the server's global particles on all test rows, which no client predicts with."
         }
         false => {
-            "Every client's own predictor on that client's own test rows. The numbers above are those of the server's global \
+            "Every client's personal predictor on that client's own test rows. The numbers above are those of the server's global \
              particles on all test rows."
         }
     });

@@ -20,7 +20,7 @@ pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
     body.cards(&overall.in_view(View::Card).into_iter().map(card).chain([calibration]).collect::<Vec<_>>());
     if let Some(no_skill) = &analysis.no_skill {
         body.note(&format!(
-            "Without skill, predicting every row with the normal distribution of all targets: RMSE {}, NLL {}, CRPS {}.",
+            "Without features, predicting every row with the normal distribution of all targets: RMSE {}, NLL {}, CRPS {}.",
             number(no_skill.rmse),
             number(no_skill.nll),
             number(no_skill.crps)

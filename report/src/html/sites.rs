@@ -1,4 +1,4 @@
-//! The sections on the sites that hold the rows, and on the clients' own predictors, each by its name.
+//! The sections on the sites that hold the rows, and on the clients' personal predictors, each by its name.
 
 use super::{Body, Pictures, groups, shown};
 use crate::analysis::GroupAnalysis;
@@ -13,7 +13,7 @@ pub(super) const ORDER: &str = "The worst calibrated are first: those whose diff
 const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution. \
      Few rows have wide ones.";
 
-/// The tables of all sites: the published particles, and the sites' own predictors where these were scored.
+/// The tables of all sites: the global particles, and the sites' personal predictors where these were scored.
 pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], pictures: &Pictures<'_>) {
     body.heading("Sites");
     body.paragraph(&format!(
@@ -27,7 +27,7 @@ pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], 
         body.picture(picture);
     }
     if sites.iter().any(|site| site.own.is_some()) {
-        body.paragraph("Each site's own predictor on the same rows:");
+        body.paragraph("Each site's personal predictor on the same rows:");
         let own = |site: &SiteScores| {
             let evaluation = site.own.clone()?;
             Some(SiteScores { evaluation, bins: Vec::new(), gap_interval: None, own: None, ..site.clone() })
@@ -36,10 +36,10 @@ pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], 
     }
 }
 
-/// The table of the clients' own predictors, on the clients' own test rows.
+/// The table of the clients' personal predictors, on the clients' own test rows.
 pub(super) fn clients(body: &mut Body, clients: &[SiteScores], pictures: &Pictures<'_>) {
     body.heading("Clients");
-    body.paragraph("Each client's own predictor after the last round, on the client's own test rows.");
+    body.paragraph("Each client's personal predictor after the last round, on the client's own test rows.");
     silent(body, clients);
     table(body, "Client", clients);
     if let Some(picture) = pictures.clients {

@@ -15,7 +15,7 @@ impl Metric {
         Self::all().find(|metric| metric.key == key)
     }
 
-    /// The metric behind a column: its own, or one on the clients' own predictors.
+    /// The metric behind a column: its own, or one on the clients' personal predictors.
     pub fn of_column(column: &str) -> Option<&'static Self> {
         let is_personal = |metric: &Self| metric.personal.iter().any(|of| of.key == column);
         Self::of_key(column).or_else(|| Self::all().find(|metric| is_personal(metric)))

@@ -33,7 +33,7 @@ pub struct Metric {
     pub targets: Option<TargetMetric>,
     /// Its function of sums over rows, of either task; `None` where it is not a function of them.
     pub sums: Option<fn(&ClientScores) -> Option<f64>>,
-    /// Its columns in `rounds.csv` on the clients' own predictors.
+    /// Its columns in `rounds.csv` on the clients' personal predictors.
     pub personal: &'static [PersonalColumn],
     /// The views in which the metric appears, with its place in each: smaller numbers first.
     pub places: &'static [(View, u16)],
@@ -73,7 +73,7 @@ pub enum View {
     Group,
     /// The list of definitions in `report.json` and on the page.
     Definition,
-    /// Columns of `rounds.csv` on the clients' own predictors.
+    /// Columns of `rounds.csv` on the clients' personal predictors.
     Personal,
 }
 
@@ -113,7 +113,7 @@ pub struct TargetMetric {
     pub meaning: &'static str,
 }
 
-/// A column on the clients' own predictors.
+/// A column on the clients' personal predictors.
 #[derive(Debug, Clone, Copy)]
 pub struct PersonalColumn {
     /// Name of the column.

@@ -1,4 +1,4 @@
-//! Personalised evaluation: how well each client's own predictor does on that client's own rows.
+//! Personalised evaluation: how well each client's personal predictor does on that client's own rows.
 //!
 //! A client sends sums over its rows, never a row; sums of several clients add up, so the pooled (micro) numbers, the
 //! pooled calibration error among them, are exact.

@@ -442,7 +442,7 @@ metrics!(
     },
 );
 
-/// A column on the clients' own predictors.
+/// A column on the clients' personal predictors.
 const fn column(key: &'static str, over: Over, name: &'static str, note: &'static str) -> PersonalColumn {
     PersonalColumn { key, over, name, note }
 }

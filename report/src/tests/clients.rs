@@ -1,4 +1,4 @@
-//! The section on the clients' own predictors.
+//! The section on the clients' personal predictors.
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn clients_of_a_regression_have_their_coverage() {
     let (rendered, order) = page(clients, &["level", "narrow", "pointed"]);
     assert_eq!(order[0], "narrow");
     let line = |name: &str| rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<td>{name}"))).unwrap();
-    assert!(line("level").contains("The intervals hold what they promise"), "{}", line("level"));
+    assert!(line("level").contains("The intervals cover as many targets as they should"), "{}", line("level"));
     assert!(line("pointed").contains("intervals are too wide"), "{}", line("pointed"));
     let line = line("narrow");
     // SciPy: binomtest(110, 200).proportion_ci(0.95, "wilson") is 0.4808 to 0.6173.

@@ -156,7 +156,7 @@ impl Config {
         }
         if self.evaluation.personal {
             return Ok(Some(format!(
-                "`{key}` looks at the published particles, but `evaluation.personal` scores predictors of the clients, whose \
+                "`{key}` looks at the global particles, but `evaluation.personal` scores predictors of the clients, whose \
                  states are kept of the last round only; leave one of the two out"
             )));
         }

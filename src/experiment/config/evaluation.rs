@@ -89,7 +89,7 @@ const KEYS: &[Key] = &[
         "personal",
         Bool,
         B(false),
-        "Also scores every client's own predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
+        "Also scores every client's personal predictor on that client's own test rows: columns `personal_*` of rounds.csv, and `clients.csv`. The clients send sums, never rows; this traffic is not counted.",
     ),
     key(
         "prior_correction",

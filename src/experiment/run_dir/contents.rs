@@ -37,10 +37,10 @@ pub const PARTITION: &str = "partition.txt";
 /// The mutual information of every test row.
 pub const UNCERTAINTY: &str = "uncertainty.csv";
 
-/// The metrics of every client's own predictor on its own test rows, after the last round.
+/// The metrics of every client's personal predictor on its own test rows, after the last round.
 pub const CLIENTS: &str = "clients.csv";
 
-/// The bins of confidence of the clients' own predictors, pooled over all clients' rows, after the last round.
+/// The bins of confidence of the clients' personal predictors, pooled over all clients' rows, after the last round.
 pub const CLIENT_BINS: &str = "clients_bins.csv";
 
 /// The clients' answers before each selection, one JSON object per round.
