@@ -16,6 +16,7 @@ use crate::experiment::inventory::own_data;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
 use crate::experiment::run_dir;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved};
+use crate::site::states_are_apart;
 
 /// The key of the number of clients.
 const CLIENTS: &str = "partition.clients";
@@ -150,6 +151,7 @@ impl TrainArgs {
                 set.push(format!("data.kind={}", DataConfig::AT_SITES));
             }
         }
+        states_are_apart(&sites)?;
         if let Some(run) = resume.as_ref().filter(|run| own_data(run).is_some()) {
             return Err(ConfigError::Conflict(format!(
                 "the run in `{}` has rows of its own, which are not in its directory; resume it in the program that brought \

@@ -114,6 +114,13 @@ impl Finished {
                 .map_err(|error| RunError::Config(format!("{}: {error}", path.join(name).display())))
         }
         let mut summary: Summary = parse(path, run_dir::SUMMARY, &text(run_dir::SUMMARY)?)?;
+        if summary.schema_version != SCHEMA_VERSION {
+            return Err(RunError::Config(format!(
+                "{}: `schema_version` is {}; this program reads {SCHEMA_VERSION}",
+                path.join(run_dir::SUMMARY).display(),
+                summary.schema_version
+            )));
+        }
         let card: ModelCard = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
         let in_card = |problem| RunError::Config(format!("{}: {problem}", path.join(run_dir::MODEL).display()));
         card.check().map_err(in_card)?;

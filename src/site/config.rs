@@ -1,6 +1,6 @@
 //! A site's own file, `site.toml`: where its rows are, and what may be told about them. A server sets none of it.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use fedstein_schema::Accepts::{Bool, Choice, Name, Text};
@@ -180,6 +180,42 @@ pub fn schema() -> &'static Schema {
         ],
     });
     &SCHEMA
+}
+
+/// Checks that these sites of one machine keep their states in different directories. Files that cannot be read, and a file
+/// that is named twice, have errors of their own elsewhere.
+///
+/// # Errors
+/// Two sites have the same directory.
+pub fn states_are_apart(files: &[PathBuf]) -> Result<(), ConfigError> {
+    let mut known: Vec<(PathBuf, &Path)> = Vec::new();
+    for file in files {
+        let Ok(SiteConfig { state, .. }) = SiteConfig::load(file) else { continue };
+        let state = without_parents(&std::path::absolute(&state).unwrap_or(state));
+        let same = known.iter().find(|(other, named)| *other == state && *named != file);
+        if let Some((_, other)) = same {
+            return Err(ConfigError::Conflict(format!(
+                "{} and {} keep their states in the same directory, {}; give each its own `state`",
+                other.display(),
+                file.display(),
+                state.display()
+            )));
+        }
+        known.push((state, file));
+    }
+    Ok(())
+}
+
+/// A path without `..`, each of which takes the directory before it away; links are not followed.
+fn without_parents(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut so_far, part| {
+        if part == Component::ParentDir {
+            so_far.pop();
+        } else {
+            so_far.push(part);
+        }
+        so_far
+    })
 }
 
 impl SiteConfig {

@@ -117,6 +117,9 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     place.refuses(&line("").replace("2/site.toml", "1/site.toml"), &["`index` 1 is claimed by two sites"]);
     place.refuses(&line("").replace("2/site.toml", "none.toml"), &["none.toml"]);
     let site = place.text("2/site.toml");
+    place.write("2/site.toml", format!("state = \"../1/state\"\n{site}"));
+    let words = ["1/site.toml and 2/site.toml keep their states in the same directory", "give each its own `state`"];
+    place.refuses(&line(""), &words);
     place.write("2/site.toml", site.replace("ward-2", "ward-0"));
     place.refuses(&line(""), &["clients 0 and 2 are both named `ward-0`"]);
     place.write("2/site.toml", site);
