@@ -25,7 +25,11 @@ impl Finished {
     /// The file cannot be read, lacks a column, or has a cell that does not fit its column.
     pub fn new_rows(&self, config: &Config, input: &Path, besides: Besides<'_>) -> Result<NewRows, RunError> {
         let (mark, reading, others) = match config.data()? {
-            DataConfig::Csv(csv) => (csv.delimiter, csv.reading, vec![csv.target, csv.client_column]),
+            DataConfig::Csv(csv) => {
+                let is_feature = csv.reading.categorical.named().contains(&csv.client_column);
+                let client = Some(csv.client_column).filter(|_| !is_feature);
+                (csv.delimiter, csv.reading, [Some(csv.target), client].into_iter().flatten().collect())
+            }
             DataConfig::Sites(sites) => (sites.delimiter, sites.reading, vec![sites.target]),
             _ => (",".to_owned(), Reading::default(), Vec::new()),
         };

@@ -216,7 +216,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let missing = lines.missing_cells(reading);
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
     let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
-    let client = place(Role::Client);
+    let client = roles.iter().position(|role| matches!(role, Role::Client { .. }));
     let group = match reading.group_column.as_str() {
         column if options.has_groups && !column.is_empty() => lines.find(column)?,
         _ => None,
@@ -324,10 +324,7 @@ pub(super) struct Cells {
 impl Cells {
     /// Cells of the features of a table with a target, whose header is known.
     fn new(roles: &[Role], lines: &Lines, options: &CsvOptions) -> Self {
-        let features = roles.iter().enumerate().filter_map(|(column, role)| match role {
-            Role::Feature(kind) => Some((column, *kind)),
-            _ => None,
-        });
+        let features = roles.iter().enumerate().filter_map(|(column, role)| Some((column, role.feature()?)));
         let (columns, kinds): (Vec<usize>, Vec<CellKind>) = features.unzip();
         let reading = options.reading;
         let missing_cells = match (&lines.names, options.first.and_then(|first| first.names.as_ref())) {

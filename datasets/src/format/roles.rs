@@ -14,11 +14,25 @@ pub(super) enum Role {
     /// The target.
     Target,
     /// The natural client.
-    Client,
+    Client {
+        /// Whether it is a feature too, a category.
+        is_feature: bool,
+    },
     /// No feature.
     None,
     /// A feature.
     Feature(CellKind),
+}
+
+impl Role {
+    /// What its cells hold as a feature; `None` where it is none.
+    pub fn feature(self) -> Option<CellKind> {
+        match self {
+            Self::Feature(kind) => Some(kind),
+            Self::Client { is_feature: true } => Some(CellKind::Category),
+            Self::Client { is_feature: false } | Self::Target | Self::None => None,
+        }
+    }
 }
 
 /// Finds the header, and the role of each column.
@@ -45,7 +59,7 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
         if client == target {
             return Err(lines.columns(format!("column `{}` cannot be both target and client", options.client)));
         }
-        named.name(lines, client, "data.client_column", Role::Client)?;
+        named.name(lines, client, CLIENT, Role::Client { is_feature: false })?;
         if let [group] = options.reading.group()
             && lines.find(group)? == Some(client)
         {
@@ -77,7 +91,10 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     for ((key, columns), kind) in reading.named_features().into_iter().zip(kinds) {
         for column in columns {
             let found = lines.find(column)?.ok_or_else(|| lines.no_column_of(key, column))?;
-            named.name(lines, found, key, Role::Feature(kind))?;
+            match named.by.get(&found) {
+                Some(&CLIENT) if kind == CellKind::Category => named.roles[found] = Role::Client { is_feature: true },
+                _ => named.name(lines, found, key, Role::Feature(kind))?,
+            }
         }
     }
     let mut roles = named.roles;
@@ -86,11 +103,14 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
             *role = Role::Feature(CellKind::Category);
         }
     }
-    match roles.iter().any(|role| matches!(role, Role::Feature(_))) {
+    match roles.iter().any(|role| role.feature().is_some()) {
         true => Ok(roles),
         false => Err(lines.columns("no column is left for the features".to_owned())),
     }
 }
+
+/// The key of the column of natural clients.
+const CLIENT: &str = "data.client_column";
 
 /// The roles, and the key of each column that is named.
 struct Named {

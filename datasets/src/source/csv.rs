@@ -35,7 +35,8 @@ pub struct Csv {
     pub positive: String,
     /// The character between the fields; `tab` is accepted.
     pub delimiter: String,
-    /// The column of each row's natural client, given like `target`; empty for none. It is not a feature.
+    /// The column of each row's natural client, given like `target`; empty for none. It is a feature only where `reading`
+    /// names it as a category.
     pub client_column: String,
     /// The other columns, and how cells are written.
     #[serde(flatten)]
@@ -122,7 +123,7 @@ const CLIENT_COLUMN: Key = key(
     "client_column",
     Accepts::Column { may_be_empty: true },
     Text(""),
-    "The column with the client of each row, for partition `by-column`; it is not a feature. `\"\"`: none.",
+    "The column with the client of each row, for partition `by-column`; it is a feature only where `categorical` names it too. `\"\"`: none.",
 );
 
 pub(super) const TEST_PATH: Key = key(

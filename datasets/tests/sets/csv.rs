@@ -1,5 +1,6 @@
 //! A user's own table through the public interface: the result of reading, and each error message.
 
+use fedstein_datasets::columns::{Categorical, Rule};
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::{Csv, TestSplit};
@@ -223,6 +224,25 @@ fn natural_clients_are_numbered_and_are_not_a_feature() {
     for (x, client) in data.train.features.iter().zip(data.train.clients.as_ref().unwrap()) {
         assert_eq!(*client, usize::from(*x as usize % 2 == 1), "b is client 1");
     }
+}
+
+#[test]
+fn natural_clients_are_a_feature_where_they_are_named_as_one() {
+    let text = "site,x,y\nb,1,0\na,2,1\nb,3,0\na,4,1\n";
+    let reading = |categorical| Reading { categorical, ..Reading::default() };
+    let named = || Categorical::Columns(vec!["site".into()]);
+    let with = |reading| set!(client_column = "site".into(), test_fraction = 0.25, reading = reading);
+    let data = read(text, with(reading(named()))).unwrap();
+    assert_eq!(data.train.feature_names.as_deref().unwrap(), ["site=a", "site=b", "x"]);
+    let clients = data.train.clients.as_ref().unwrap();
+    for (row, client) in data.train.features.outer_iter().zip(clients) {
+        assert_eq!((row[0], row[1]), if *client == 0 { (1.0, 0.0) } else { (0.0, 1.0) });
+    }
+    // Columns of texts are found, that of the client is not taken for one.
+    let data = read(text, with(reading(Categorical::Rule(Rule::Auto)))).unwrap();
+    assert_eq!(data.train.feature_names.unwrap(), ["x"]);
+    let twice = complaint(text, with(Reading { ignore: vec!["site".into()], ..reading(named()) }));
+    assert!(twice.contains("column `site` is named by data.client_column and by data.ignore"), "{twice}");
 }
 
 #[test]

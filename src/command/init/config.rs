@@ -17,6 +17,9 @@ use crate::experiment::config::schema;
 const ABOUT_AXES: &str = "`newton-dsvgd` takes features for uncorrelated. In regressions these axes often lower the NLL; in \
                           classifications they change little.";
 
+/// When the client is worth a feature (docs/data.md, "The client as a feature").
+const ABOUT_LEVELS: &str = "Where clients differ in ways that the other columns do not say, such as how ill their patients are, try `categorical` with it.";
+
 /// Below this number of rows a linear model is worth a try.
 const FEW_ROWS: usize = 1000;
 
@@ -46,7 +49,8 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     lines.extend(of_file(path, survey, choice, true).into_iter().map(|(key, value, found)| data(key, value, found)));
     if let Some(client) = choice.client {
         let key = key_of(client, survey.columns.len());
-        lines.push(data("client_column", text(&key), others("could be the clients as well", &choice.other_clients)));
+        let others = others("could be the clients as well", &choice.other_clients);
+        lines.push(data("client_column", text(&key), [ABOUT_LEVELS, &others].join(" ").trim_end().to_owned()));
     } else if !choice.other_clients.is_empty() {
         let found = others("could be the clients (with `partition.kind = \"by-column\"`)", &choice.other_clients);
         lines.push(data("client_column", text(""), found));
