@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device.
@@ -185,15 +184,16 @@ fn refusal(name: &str) -> BackendError {
     }
 }
 
-/// Precision of particles and scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// 32-bit floats.
-    #[default]
-    F32,
-    /// 64-bit floats, on CPU backends only.
-    F64,
+fedstein_schema::words! {
+    /// Precision of particles and scores.
+    #[derive(Default)]
+    pub enum Precision {
+        /// 32-bit floats.
+        #[default]
+        F32 = "f32",
+        /// 64-bit floats, on CPU backends only.
+        F64 = "f64",
+    }
 }
 
 /// An open device and the precision of all tensors on it.
@@ -211,12 +211,12 @@ impl<B: Backend> Session<B> {
     /// There is no device, or it cannot compute in this precision.
     pub fn open(precision: Precision) -> Result<Self, BackendError> {
         let device = B::open()?;
-        let (dtype, word) = match precision {
-            Precision::F32 => (DType::F32, "f32"),
-            Precision::F64 => (DType::F64, "f64"),
+        let dtype = match precision {
+            Precision::F32 => DType::F32,
+            Precision::F64 => DType::F64,
         };
         if precision == Precision::F64 && !B::DOUBLE {
-            return Err(BackendError::NoPrecision { name: B::NAME, precision: word });
+            return Err(BackendError::NoPrecision { name: B::NAME, precision: precision.word() });
         }
         Ok(Self { device, dtype, on: PhantomData })
     }

@@ -7,7 +7,6 @@ use fedstein_models::Batch;
 use ndarray::ArrayView2;
 use rand::RngExt;
 use rand::seq::SliceRandom;
-use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Session};
 use crate::checkpoint::{CheckpointError, State};
@@ -125,28 +124,30 @@ impl<B: Backend> Shard<B> {
     }
 }
 
-/// The rows from which a client computes its answer to a question about particles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rows {
-    /// All rows of the client.
-    #[default]
-    Full,
-    /// One minibatch, which is drawn independently in each round.
-    Minibatch,
+fedstein_schema::words! {
+    /// The rows from which a client computes its answer to a question about particles.
+    #[derive(Default)]
+    pub enum Rows {
+        /// All rows of the client.
+        #[default]
+        Full = "full",
+        /// One minibatch, which is drawn independently in each round.
+        Minibatch = "minibatch",
+    }
 }
 
-/// The order in which a client reads its rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// A new permutation in each epoch; the position persists over rounds (BLR reference).
-    #[default]
-    EpochPermutation,
-    /// In order from row 0 in every visit (BNN reference).
-    SequentialRestart,
-    /// Independent minibatches, each without repeated rows (FedWBA reference).
-    Iid,
+fedstein_schema::words! {
+    /// The order in which a client reads its rows.
+    #[derive(Default)]
+    pub enum Order {
+        /// A new permutation in each epoch; the position persists over rounds (BLR reference).
+        #[default]
+        EpochPermutation = "epoch-permutation",
+        /// In order from row 0 in every visit (BNN reference).
+        SequentialRestart = "sequential-restart",
+        /// Independent minibatches, each without repeated rows (FedWBA reference).
+        Iid = "iid",
+    }
 }
 
 /// Minibatches of fixed size from the positions 0..rows of a shard.

@@ -4,27 +4,26 @@ use crate::FeatureScale;
 use fedstein_schema::Literal::{Float, Int, Text};
 use fedstein_schema::{Accepts, COUNT_OR_ZERO, Interval, Key, key};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 
-/// The scale of the features. Its statistics are computed from the training rows alone, after `train_limit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Normalise {
-    /// The default of the data set: see each data source in [`crate::source`].
-    Auto,
-    /// No scaling.
-    None,
-    /// (x − min) / (max − min) per column.
-    Minmax,
-    /// (x − mean) / sd per column; a constant column is only centred.
-    Standard,
-    /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
-    Mnist,
-    /// x / 255 for images of bytes, x / 16 for digits.
-    Unit,
-    /// (x / 255 − m) / s with the published mean and deviation of each channel of the whole training set: MNIST,
-    /// Fashion-MNIST, CIFAR-10 and CIFAR-100.
-    Published,
+fedstein_schema::words! {
+    /// The scale of the features. Its statistics are computed from the training rows alone, after `train_limit`.
+    pub enum Normalise {
+        /// The default of the data set: see each data source in [`crate::source`].
+        Auto = "auto",
+        /// No scaling.
+        None = "none",
+        /// (x − min) / (max − min) per column.
+        Minmax = "minmax",
+        /// (x − mean) / sd per column; a constant column is only centred.
+        Standard = "standard",
+        /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
+        Mnist = "mnist",
+        /// x / 255 for images of bytes, x / 16 for digits.
+        Unit = "unit",
+        /// (x / 255 − m) / s with the published mean and deviation of each channel of the whole training set: MNIST,
+        /// Fashion-MNIST, CIFAR-10 and CIFAR-100.
+        Published = "published",
+    }
 }
 
 impl Normalise {
@@ -45,26 +44,13 @@ impl Normalise {
             Self::Auto | Self::Minmax | Self::Standard | Self::Unit | Self::Published => None,
         }
     }
-
-    /// The name of the scale in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::None => "none",
-            Self::Minmax => "minmax",
-            Self::Standard => "standard",
-            Self::Mnist => "mnist",
-            Self::Unit => "unit",
-            Self::Published => "published",
-        }
-    }
 }
 
 /// The key `normalise`.
 pub(crate) const NORMALISE: Key = key(
     "normalise",
-    Accepts::Choice(&["auto", "none", "minmax", "standard", "mnist", "unit", "published"]),
-    Text("auto"),
+    Accepts::Choice(Normalise::WORDS),
+    Text(Normalise::Auto.word()),
     "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value (images), `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto` is the scale that the data set's line in the table of kinds names.",
 );
 

@@ -179,14 +179,14 @@ pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
     StandardNormal.sample(rng)
 }
 
-/// The predictive probability of logistic regression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Predictive {
-    /// The mean over the particles.
-    Mean,
-    /// The mean over Gaussians around the particles.
-    Probit,
+fedstein_schema::words! {
+    /// The predictive probability of logistic regression.
+    pub enum Predictive {
+        /// The mean over the particles.
+        Mean = "mean",
+        /// The mean over Gaussians around the particles.
+        Probit = "probit",
+    }
 }
 
 /// `[model] kind = "blr"`
@@ -217,8 +217,8 @@ impl BlrSpec {
             key("bias", Bool, Literal::Bool(false), "Whether a constant feature is added ([D]: no)."),
             key(
                 "predictive",
-                Choice(&["mean", "probit"]),
-                T("mean"),
+                Choice(Predictive::WORDS),
+                T(Predictive::Mean.word()),
                 "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24).",
             ),
             key(

@@ -225,12 +225,8 @@ impl BnnSpec {
     };
 }
 
-const ACTIVATION: Key = key(
-    "activation",
-    Choice(&["relu", "tanh", "sigmoid", "gelu", "silu"]),
-    T("relu"),
-    "Activation after each hidden layer.",
-);
+const ACTIVATION: Key =
+    key("activation", Choice(Activation::WORDS), T(Activation::Relu.word()), "Activation after each hidden layer.");
 
 impl ModelKind for BnnSpec {
     fn build(&self, data: &DataShape) -> Result<Arc<dyn Model>, ModelError> {

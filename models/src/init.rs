@@ -3,22 +3,22 @@
 //! Source: Kassab & Simeone (their code) and the FedWBA paper.
 
 use rand::{Rng, RngExt};
-use serde::{Deserialize, Serialize};
 
 use crate::blr::standard_normal;
 use crate::layout::{Block, Layout};
 
-/// The distribution of a particle's initial weights; biases start at 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WeightInit {
-    /// N(0, 1/(fan_in + 1)), as in Kassab & Simeone.
-    #[default]
-    ScaledNormal,
-    /// U(±√(6/fan_in)), as in the FedWBA paper's code for dense networks.
-    KaimingUniform,
-    /// U(±√(6/(fan_in + fan_out))), as in its code for convolutional ones.
-    XavierUniform,
+fedstein_schema::words! {
+    /// The distribution of a particle's initial weights; biases start at 0.
+    #[derive(Default)]
+    pub enum WeightInit {
+        /// N(0, 1/(fan_in + 1)), as in Kassab & Simeone.
+        #[default]
+        ScaledNormal = "scaled-normal",
+        /// U(±√(6/fan_in)), as in the FedWBA paper's code for dense networks.
+        KaimingUniform = "kaiming-uniform",
+        /// U(±√(6/(fan_in + fan_out))), as in its code for convolutional ones.
+        XavierUniform = "xavier-uniform",
+    }
 }
 
 impl WeightInit {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use fedstein_schema::Accepts::Choice;
 use fedstein_schema::Literal::{Float as F, Text as T};
 use fedstein_schema::{Accepts, Interval, Key, NumberOr, POSITIVE, UnusedKeys, key};
-use serde::{Deserialize, Serialize};
 
 use crate::head::{Head, WeightPrecision};
+use crate::init::WeightInit;
 use crate::model::Model;
 use crate::{BlrSpec, BnnSpec, MixtureSpec, ModelError, StackSpec};
 
@@ -123,17 +123,17 @@ pub(crate) fn unused_gamma(of: NumberOr<PrecisionRule>, is_classification: bool)
     if is_classification && !is_learned { vec![unused] } else { Vec::new() }
 }
 
-/// The rule for a network's prior precision, if it is not given as a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrecisionRule {
-    /// The precision is a coordinate of every particle.
-    Learned,
+fedstein_schema::words! {
+    /// The rule for a network's prior precision, if it is not given as a number.
+    pub enum PrecisionRule {
+        /// The precision is a coordinate of every particle.
+        Learned = "learned",
+    }
 }
 
 pub(crate) const WEIGHT_PRECISION: Key = key(
     "weight_precision",
-    Accepts::NumberOr(Interval::POSITIVE, &["learned"]),
+    Accepts::NumberOr(Interval::POSITIVE, PrecisionRule::WORDS),
     F(std::f64::consts::E),
     "Precision λ of the Gaussian prior of weights and biases (default e: [D], log λ = 1); `learned`: log λ is a coordinate of every particle, λ ~ Gamma(`gamma_shape`, `gamma_rate`) (Liu and Wang 2016).",
 );
@@ -146,8 +146,8 @@ pub(crate) const GAMMA_SHAPE: Key = key(
 pub(crate) const GAMMA_RATE: Key = key("gamma_rate", POSITIVE, F(0.1), "Rate of the same prior.");
 pub(crate) const INIT: Key = key(
     "init",
-    Choice(&["scaled-normal", "kaiming-uniform", "xavier-uniform"]),
-    T("scaled-normal"),
+    Choice(WeightInit::WORDS),
+    T(WeightInit::ScaledNormal.word()),
     "Initial weights: normal over √(fan-in + 1) ([D]), uniform within √(6/fan-in) ([W], dense networks) or within √(6/(fan-in + fan-out)) ([W], convolutional ones); biases 0.",
 );
 

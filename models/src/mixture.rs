@@ -20,15 +20,16 @@ use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 use crate::prior::{Prior, PriorTerm};
 
-/// The prior of a toy density.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MixturePrior {
-    /// N(0, 1) in one dimension, N(0, [[4, 2], [2, 4]]) in two.
-    #[default]
-    Gaussian,
-    /// U(-6, 6) in every coordinate.
-    Uniform,
+fedstein_schema::words! {
+    /// The prior of a toy density.
+    #[derive(Default)]
+    pub enum MixturePrior {
+        /// N(0, 1) in one dimension, N(0, [[4, 2], [2, 4]]) in two.
+        #[default]
+        Gaussian = "gaussian",
+        /// U(-6, 6) in every coordinate.
+        Uniform = "uniform",
+    }
 }
 
 /// A density over θ in R^1 or R^2.
@@ -147,8 +148,8 @@ impl MixtureSpec {
         about: "The toy densities of `mixture-1d` and `mixture-2d` themselves.",
         keys: &[key(
             "prior",
-            Choice(&["gaussian", "uniform"]),
-            T("gaussian"),
+            Choice(MixturePrior::WORDS),
+            T(MixturePrior::Gaussian.word()),
             "The toy's prior: standard normal, or uniform on [-6, 6].",
         )],
     };

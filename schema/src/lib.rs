@@ -18,6 +18,7 @@ mod reference;
 mod resolve;
 mod suggest;
 mod value;
+mod words;
 
 pub use error::ConfigError;
 pub use flat::flat;

@@ -22,26 +22,28 @@ use crate::particles::Particles;
 use crate::protocol::{ClientId, Halves, Message, PARTICLES, Reply, ServerHalf, Setup, message_of, particles_of};
 use crate::random::{Purpose, Streams};
 
-/// The weight of a worker's likelihood, which represents the rows of the other workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GradientScale {
-    /// A worker's likelihood counts 1/v_k = K times.
-    #[default]
-    Corrected,
-    /// A worker's likelihood counts once, as in the DSVGD code.
-    Reference,
+fedstein_schema::words! {
+    /// The weight of a worker's likelihood, which represents the rows of the other workers.
+    #[derive(Default)]
+    pub enum GradientScale {
+        /// A worker's likelihood counts 1/v_k = K times.
+        #[default]
+        Corrected = "corrected",
+        /// A worker's likelihood counts once, as in the DSVGD code.
+        Reference = "reference",
+    }
 }
 
-/// The number of chains at a worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChainShare {
-    /// ⌈N/K⌉: every chain moves in every round.
-    #[default]
-    Ceil,
-    /// ⌊N/K⌋, at least 1, as in the DSVGD code: with K ∤ N some chains rest in a round.
-    Floor,
+fedstein_schema::words! {
+    /// The number of chains at a worker.
+    #[derive(Default)]
+    pub enum ChainShare {
+        /// ⌈N/K⌉: every chain moves in every round.
+        #[default]
+        Ceil = "ceil",
+        /// ⌊N/K⌋, at least 1, as in the DSVGD code: with K ∤ N some chains rest in a round.
+        Floor = "floor",
+    }
 }
 
 /// `[algorithm] kind = "dsgld"`; L is the length of a trajectory.
@@ -80,20 +82,20 @@ impl DsgldConfig {
             NOISE,
             key(
                 "gradient_scale",
-                Choice(&["corrected", "reference"]),
-                T("corrected"),
+                Choice(GradientScale::WORDS),
+                T(GradientScale::Corrected.word()),
                 "Factor on a worker's likelihood: K, which stands for the rows of the other workers; or 1, as in the \
                  public code.",
             )
-            .reference(T("reference")),
+            .reference(T(GradientScale::Reference.word())),
             key(
                 "chains",
-                Choice(&["ceil", "floor"]),
-                T("ceil"),
+                Choice(ChainShare::WORDS),
+                T(ChainShare::Ceil.word()),
                 "Chains per worker: ⌈N/K⌉ (the text), or ⌊N/K⌋ and at least 1 (the public code: the rest do not \
                  move).",
             )
-            .reference(T("floor")),
+            .reference(T(ChainShare::Floor.word())),
         ],
     };
 

@@ -74,12 +74,12 @@ pub(super) const DISTILL_STEPS: Key = key(
 const OF_DENSITIES: &[&str] = &["kde_damping", "kde_clip", "factors", "distill_steps"];
 pub(super) const FACTORS: Key = key(
     "factors",
-    Choice(&["with-prior", "paper"]),
-    T("with-prior"),
+    Choice(Factors::WORDS),
+    T(Factors::WithPrior.word()),
     "What a client's factor holds besides its likelihood: the whole prior (`with-prior`: the public code), or nothing (`paper`: the text; diverges).",
 )
-.paper(T("paper"))
-.reference(T("with-prior"));
+.paper(T(Factors::Paper.word()))
+.reference(T(Factors::WithPrior.word()));
 
 impl DsvgdConfig {
     /// The name of the kind, its description and its keys.

@@ -17,15 +17,16 @@ use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Halves, Message, PARTICLES, ROWS, Reply, ServerHalf, Setup, message_of, particles_of};
 
-/// The way in which the server combines the replies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mix {
-    /// θ ← Σ N_k θ_k / Σ N_k over the selected clients; a single one replaces θ.
-    #[default]
-    Replace,
-    /// θ ← θ + Σ_k (N_k/N_tot)(θ_k − θ), as in the DSVGD code: damped by about 1/K for one client a round.
-    Reference,
+fedstein_schema::words! {
+    /// The way in which the server combines the replies.
+    #[derive(Default)]
+    pub enum Mix {
+        /// θ ← Σ N_k θ_k / Σ N_k over the selected clients; a single one replaces θ.
+        #[default]
+        Replace = "replace",
+        /// θ ← θ + Σ_k (N_k/N_tot)(θ_k − θ), as in the DSVGD code: damped by about 1/K for one client a round.
+        Reference = "reference",
+    }
 }
 
 /// `[algorithm] kind = "fedavg"`
@@ -51,11 +52,11 @@ impl FedAvgConfig {
             LIKELIHOOD_SCALE,
             key(
                 "mix",
-                Choice(&["replace", "reference"]),
-                T("replace"),
+                Choice(Mix::WORDS),
+                T(Mix::Replace.word()),
                 "A single client's parameters replace the server's, or are averaged with them by the client's share of all rows.",
             )
-            .reference(T("reference")),
+            .reference(T(Mix::Reference.word())),
         ],
     };
 

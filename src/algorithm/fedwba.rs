@@ -26,7 +26,7 @@ use super::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeMode};
-use crate::density::{Evaluator, KdeBandwidth, Likelihood};
+use crate::density::{Evaluator, KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::ot::{BarycenterConfig, Eq5, Iterate, RobustBarycenter, barycenter, index_mean, robust_barycenter};
 use crate::particles::Particles;
@@ -34,6 +34,7 @@ use crate::protocol::{
     BATCHES, ClientHalf, ClientId, Halves, Message, Predictor, ROWS, Reply, Request, ServerHalf, Setup, Watch,
     diagnosed,
 };
+use crate::rows::Order;
 use crate::statistics::mean;
 use crate::stein::{FirstNorm, OptimizerState, Score, Svgd, SvgdError};
 
@@ -47,37 +48,40 @@ pub const BARYCENTER_STEPS: &str = "barycenter_steps";
 /// The name of Σ_k ω_k W₂²(Θ̄, Θ_k).
 pub const BARYCENTER_OBJECTIVE: &str = "barycenter_objective";
 
-/// The point at which a client's particles start in its round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Start {
-    /// The global particles: the server's result reaches the client even where the density has almost no gradient.
-    #[default]
-    Global,
-    /// The client's own particles of its last round, Θ^(0) at first: Algorithm 1 and the public code.
-    Own,
+fedstein_schema::words! {
+    /// The point at which a client's particles start in its round.
+    #[derive(Default)]
+    pub enum Start {
+        /// The global particles: the server's result reaches the client even where the density has almost no gradient.
+        #[default]
+        Global = "global",
+        /// The client's own particles of its last round, Θ^(0) at first: Algorithm 1 and the public code.
+        Own = "own",
+    }
 }
 
-/// The clients over whose particles the barycenter is taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Over {
-    /// The clients of the round: Algorithm 1.
-    #[default]
-    Sampled,
-    /// All clients with the particles that they sent last, Θ^(0) for those that never trained: the public code.
-    All,
+fedstein_schema::words! {
+    /// The clients over whose particles the barycenter is taken.
+    #[derive(Default)]
+    pub enum Over {
+        /// The clients of the round: Algorithm 1.
+        #[default]
+        Sampled = "sampled",
+        /// All clients with the particles that they sent last, Θ^(0) for those that never trained: the public code.
+        All = "all",
+    }
 }
 
-/// The weights ω_k of the barycenter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Weights {
-    /// Equal weights.
-    #[default]
-    Uniform,
-    /// Weights in proportion to the clients' rows.
-    DataSize,
+fedstein_schema::words! {
+    /// The weights ω_k of the barycenter.
+    #[derive(Default)]
+    pub enum Weights {
+        /// Equal weights.
+        #[default]
+        Uniform = "uniform",
+        /// Weights in proportion to the clients' rows.
+        DataSize = "data-size",
+    }
 }
 
 /// `[algorithm] kind = "fedwba"`
@@ -117,8 +121,8 @@ impl FedWbaConfig {
             LOCAL_STEPS.default(I(50)),
             LOCAL_EPOCHS,
             BATCH,
-            MINIBATCH.reference(T("iid")),
-            LIKELIHOOD_SCALE.reference(T("batch-sum")),
+            MINIBATCH.reference(T(Order::Iid.word())),
+            LIKELIHOOD_SCALE.reference(T(LikelihoodScale::BatchSum.word())),
             TEMPERATURE,
             KDE,
             KDE_BANDWIDTH,
@@ -126,38 +130,38 @@ impl FedWbaConfig {
             KDE_CLIP,
             key(
                 "start",
-                Choice(&["global", "own"]),
-                T("global"),
+                Choice(Start::WORDS),
+                T(Start::Global.word()),
                 "Initial particles of a client in its round: the global ones, or its own of its last round (the text \
                  and the public code).",
             )
-            .paper(T("own"))
-            .reference(T("own")),
+            .paper(T(Start::Own.word()))
+            .reference(T(Start::Own.word())),
             key(
                 "over",
-                Choice(&["sampled", "all"]),
-                T("sampled"),
+                Choice(Over::WORDS),
+                T(Over::Sampled.word()),
                 "Clients whose particles the barycenter is taken over: those of this round, or all, including those \
                  that have never trained (the public code).",
             )
-            .reference(T("all")),
+            .reference(T(Over::All.word())),
             key(
                 "weights",
-                Choice(&["uniform", "data-size"]),
-                T("uniform"),
+                Choice(Weights::WORDS),
+                T(Weights::Uniform.word()),
                 "Weights of the clients in the barycenter.",
             ),
             key(
                 "iterate",
-                Choice(&["fixed-point", "one-step"]),
-                T("fixed-point"),
+                Choice(Iterate::WORDS),
+                T(Iterate::FixedPoint.word()),
                 "Assignment and averaging until convergence (at most 100 times: the public code), or once (the text).",
             )
-            .paper(T("one-step")),
+            .paper(T(Iterate::OneStep.word())),
             key(
                 "eq5",
-                Choice(&["N", "paper"]),
-                T("N"),
+                Choice(Eq5::WORDS),
+                T(Eq5::N.word()),
                 "Equation (5) with the factor N, or as printed, with 1/N: it shrinks the particles by N².",
             ),
             key(

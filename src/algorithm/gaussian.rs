@@ -78,8 +78,8 @@ pub(super) const DRAWS: Key = PARTICLE_COUNT.doc("Number of draws N from q for p
 /// The family of Gaussians.
 pub(super) const FAMILY: Key = key(
     "family",
-    Choice(&["mean-field", "full"]),
-    T("mean-field"),
+    Choice(Family::WORDS),
+    T(Family::MeanField.word()),
     "Gaussians with independent coordinates, or with any covariance (a few dimensions).",
 );
 /// The share ρ of a step.

@@ -100,14 +100,14 @@ impl DensityConfig {
     }
 }
 
-/// The rule for the standard deviation of the density's kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KdeRule {
-    /// The median heuristic on the centres.
-    Median,
-    /// Scott's rule.
-    Scott,
+fedstein_schema::words! {
+    /// The rule for the standard deviation of the density's kernel.
+    pub enum KdeRule {
+        /// The median heuristic on the centres.
+        Median = "median",
+        /// Scott's rule.
+        Scott = "scott",
+    }
 }
 
 /// The bandwidth λ of a config's value.
@@ -138,20 +138,20 @@ pub const BATCH_OF_TEN: Key = BATCH.default(I(10));
 /// The order of a client's rows.
 pub const MINIBATCH: Key = key(
     "minibatch",
-    Choice(&["epoch-permutation", "sequential-restart", "iid"]),
-    T("epoch-permutation"),
+    Choice(Order::WORDS),
+    T(Order::EpochPermutation.word()),
     "Order of the rows: a permutation per epoch, which continues over rounds; from the first row in every round (reference for BNNs); independent draws.",
 )
-.reference(T("sequential-restart"));
+.reference(T(Order::SequentialRestart.word()));
 /// The weight of a minibatch.
 pub const LIKELIHOOD_SCALE: Key = key(
     "likelihood_scale",
-    Choice(&["full", "batch-sum", "mean"]),
-    T("full"),
+    Choice(LikelihoodScale::WORDS),
+    T(LikelihoodScale::Full.word()),
     "Weight of a minibatch of B out of n rows: n/B (unbiased, [D]), 1 ([W]'s code), 1/B.",
 );
 /// The key `likelihood_scale` with a mean over the minibatch as default, as in PFLlib.
-pub const MEAN_LOSS: Key = LIKELIHOOD_SCALE.default(T("mean"));
+pub const MEAN_LOSS: Key = LIKELIHOOD_SCALE.default(T(LikelihoodScale::Mean.word()));
 /// The temperature α.
 pub const TEMPERATURE: Key = key(
     "temperature",
@@ -162,15 +162,15 @@ pub const TEMPERATURE: Key = key(
 /// The form of the density.
 pub const KDE: Key = key(
     "kde",
-    Choice(&["exact", "reference", "off"]),
-    T("exact"),
+    Choice(KdeMode::WORDS),
+    T(KdeMode::Exact.word()),
     "Density of a set of particles: by log-sum-exp; as in the public code, which underflows to 0 beyond some 15 dimensions; or left out.",
 )
-.reference(T("reference"));
+.reference(T(KdeMode::Reference.word()));
 /// The bandwidth λ.
 pub const KDE_BANDWIDTH: Key = key(
     "kde_bandwidth",
-    Accepts::NumberOr(Interval::POSITIVE, &["median", "scott"]),
+    Accepts::NumberOr(Interval::POSITIVE, KdeRule::WORDS),
     F(0.55),
     "Standard deviation λ of the density's kernel ([D], [C], [W]: 0.55); or a rule that computes it from the particles.",
 )

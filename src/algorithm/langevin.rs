@@ -35,21 +35,22 @@ pub(super) const STEP_POWER: Key = key(
 /// The noise of a step.
 pub(super) const NOISE: Key = key(
     "noise",
-    Choice(&["correct", "reference"]),
-    T("correct"),
+    Choice(Noise::WORDS),
+    T(Noise::Correct.word()),
     "Langevin noise: independent for every coordinate, with variance ε_t; or as in the public code, one number of sd ε_t²/n for all coordinates of the n chains at a worker.",
 )
-.reference(T("reference"));
+.reference(T(Noise::Reference.word()));
 
-/// The noise of a step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Noise {
-    /// √ε_t·z with an independent z ~ N(0, 1) for every coordinate.
-    #[default]
-    Correct,
-    /// ε_t²·z/n with one z for all coordinates of the n chains at a worker, as in the DSVGD code: almost no noise.
-    Reference,
+fedstein_schema::words! {
+    /// The noise of a step.
+    #[derive(Default)]
+    pub enum Noise {
+        /// √ε_t·z with an independent z ~ N(0, 1) for every coordinate.
+        #[default]
+        Correct = "correct",
+        /// ε_t²·z/n with one z for all coordinates of the n chains at a worker, as in the DSVGD code: almost no noise.
+        Reference = "reference",
+    }
 }
 
 /// The step sizes and the noise.

@@ -76,31 +76,31 @@ pub struct NewtonConfig {
     pub curvature_scale: NumberOr<ScaleRule>,
 }
 
-/// The form of a factor's curvature, or the rule that chooses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CurvatureRule {
-    /// `full` for a logistic regression with at most [`MOST_FULL`] parameters; `kfac` for a network of dense layers with
-    /// more than one hidden layer, or with one of at most [`MOST_UNITS`] units and at most [`FEW_OUTPUTS`] outputs;
-    /// `kronecker` for other models.
-    Auto,
-    /// The diagonal.
-    Diagonal,
-    /// The whole matrix.
-    Full,
-    /// Kronecker factors, the one of the outputs a diagonal.
-    Kronecker,
-    /// Kronecker factors, the one of the outputs a matrix.
-    Kfac,
+fedstein_schema::words! {
+    /// The form of a factor's curvature, or the rule that chooses it.
+    pub enum CurvatureRule {
+        /// `full` for a logistic regression with at most [`MOST_FULL`] parameters; `kfac` for a network of dense layers
+        /// with more than one hidden layer, or with one of at most [`MOST_UNITS`] units and at most [`FEW_OUTPUTS`]
+        /// outputs; `kronecker` for other models.
+        Auto = "auto",
+        /// The diagonal.
+        Diagonal = "diagonal",
+        /// The whole matrix.
+        Full = "full",
+        /// Kronecker factors, the one of the outputs a diagonal.
+        Kronecker = "kronecker",
+        /// Kronecker factors, the one of the outputs a matrix.
+        Kfac = "kfac",
+    }
 }
 
-/// The rule for the factor on the curvature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScaleRule {
-    /// 1 for a model without hidden layers. With them: with [`CurvatureRule::Kfac`] 2 for a regression and 5 for a
-    /// classification, with the other forms 3 for one hidden layer and 10 for more.
-    Auto,
+fedstein_schema::words! {
+    /// The rule for the factor on the curvature.
+    pub enum ScaleRule {
+        /// 1 for a model without hidden layers. With them: with [`CurvatureRule::Kfac`] 2 for a regression and 5 for a
+        /// classification, with the other forms 3 for one hidden layer and 10 for more.
+        Auto = "auto",
+    }
 }
 
 /// The largest number of parameters d for which `auto` chooses the whole matrix.
@@ -130,14 +130,14 @@ impl NewtonConfig {
             TEMPERATURE,
             key(
                 "curvature",
-                Choice(&["auto", "diagonal", "full", "kronecker", "kfac"]),
-                T("auto"),
+                Choice(CurvatureRule::WORDS),
+                T(CurvatureRule::Auto.word()),
                 "Curvature of a client's factor: the Gauss-Newton matrix's diagonal (rotate the inputs: `data.rotate`), the whole matrix (a logistic regression), or for each layer the second moment of its inputs (rotate the inputs of a dense first layer) times one number an output (`kronecker`) or a matrix over the outputs (`kfac`; slower, and better for regressions, few classes and several hidden layers). `auto`: `full` for a logistic regression with at most 128 parameters; `kfac` for networks of dense layers with more than one hidden layer, or with one of at most 256 units and at most 7 outputs; else `kronecker`.",
             ),
             key(
                 "curvature_scale",
-                NumberOrWord(Interval::POSITIVE, &["auto"]),
-                T("auto"),
+                NumberOrWord(Interval::POSITIVE, ScaleRule::WORDS),
+                T(ScaleRule::Auto.word()),
                 "Factor c on the curvature: larger holds Θ closer to where the other clients left it, and learns more slowly. `auto`: 1 without hidden layers; with them, with `kfac` 2 for a regression and 5 for a classification, with the other forms 3 for one hidden layer and 10 for more.",
             ),
         ],

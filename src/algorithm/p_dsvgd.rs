@@ -60,7 +60,7 @@ impl PDsvgdConfig {
             KDE_BANDWIDTH,
             KDE_DAMPING,
             KDE_CLIP,
-            FACTORS.default(T("paper")),
+            FACTORS.default(T(Factors::Paper.word())),
         ],
     };
 

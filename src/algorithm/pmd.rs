@@ -69,7 +69,7 @@ impl PmdConfig {
             MINIBATCH,
             LIKELIHOOD_SCALE,
             TEMPERATURE,
-            KDE_BANDWIDTH.default(T("scott")),
+            KDE_BANDWIDTH.default(T(KdeRule::Scott.word())),
             key("max_step", Float(Interval::FRACTION), F(1.0), "γ_max: the longest mirror step."),
             key("step_decay", POSITIVE, F(5.0), "c: mirror step t is min(γ_max, c/t)."),
         ],

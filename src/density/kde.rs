@@ -5,7 +5,6 @@
 
 use burn::tensor::{DType, TensorReadError};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 use super::LogDensity;
@@ -24,17 +23,18 @@ const NEGLIGIBLE_GAP: f64 = 64.0;
 /// A density counts as one-hot where at each centre the sum of all other weights, relative to its own, is below this.
 const ONE_HOT_REMAINDER: f64 = 0.01;
 
-/// The formula of a density estimate's score.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KdeMode {
-    /// The score of the density, by log-sum-exp, as in the papers.
-    #[default]
-    Exact,
-    /// The score times the underflow factor of the public codes, which is nearly 0 for d ≳ 20.
-    Reference,
-    /// No density terms: the score is 0.
-    Off,
+fedstein_schema::words! {
+    /// The formula of a density estimate's score.
+    #[derive(Default)]
+    pub enum KdeMode {
+        /// The score of the density, by log-sum-exp, as in the papers.
+        #[default]
+        Exact = "exact",
+        /// The score times the underflow factor of the public codes, which is nearly 0 for d ≳ 20.
+        Reference = "reference",
+        /// No density terms: the score is 0.
+        Off = "off",
+    }
 }
 
 /// Standard deviation λ of the kernel.

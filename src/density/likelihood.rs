@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use fedstein_models::{Batch, Model, Prior, RowCurvature};
-use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
@@ -20,17 +19,18 @@ const CHUNK: usize = 1000;
 /// the coordinates that multiplies it uses too few of the vector registers.
 const WORTH_FACTORS: usize = 4;
 
-/// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LikelihoodScale {
-    /// N_k/B, which is unbiased.
-    #[default]
-    Full,
-    /// 1, which gives the sum over the batch, as in the FedWBA code.
-    BatchSum,
-    /// 1/B, which gives the mean over the batch, as in the PFLlib baselines.
-    Mean,
+fedstein_schema::words! {
+    /// The factor by which the sum over a minibatch estimates the sum over all N_k rows of a client.
+    #[derive(Default)]
+    pub enum LikelihoodScale {
+        /// N_k/B, which is unbiased.
+        #[default]
+        Full = "full",
+        /// 1, which gives the sum over the batch, as in the FedWBA code.
+        BatchSum = "batch-sum",
+        /// 1/B, which gives the mean over the batch, as in the PFLlib baselines.
+        Mean = "mean",
+    }
 }
 
 impl LikelihoodScale {

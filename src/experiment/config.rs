@@ -102,24 +102,24 @@ pub struct Config {
     pub checkpoint: CheckpointConfig,
 }
 
-/// A set of defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// The project's recommended settings.
-    Sound,
-    /// The settings in the papers' text.
-    Paper,
-    /// The settings in the papers' public code.
-    Reference,
+fedstein_schema::words! {
+    /// A set of defaults.
+    pub enum Preset {
+        /// The project's recommended settings.
+        Sound = "sound",
+        /// The settings in the papers' text.
+        Paper = "paper",
+        /// The settings in the papers' public code.
+        Reference = "reference",
+    }
 }
 
 const TOP: &[Key] = &[
     key("name", Name, T("run"), "The run's name; without `--out` the run goes to `runs/<name>`."),
     key(
         "preset",
-        Choice(&["sound", "paper", "reference"]),
-        T("sound"),
+        Choice(Preset::WORDS),
+        T(Preset::Sound.word()),
         "Sets the defaults of the keys on which the papers' text (`paper`), their public code (`reference`) and a sound method differ; a key that is set explicitly takes precedence over the preset.",
     ),
     key("seed", whole(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
@@ -132,8 +132,8 @@ const TOP: &[Key] = &[
     ),
     key(
         "precision",
-        Choice(&["f32", "f64"]),
-        T("f32"),
+        Choice(Precision::WORDS),
+        T(Precision::F32.word()),
         "Floating point type of the particles; f64 on `flex` and `ndarray` only. Predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];

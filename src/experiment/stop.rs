@@ -189,7 +189,7 @@ impl Stop {
     /// The choice of the best round in a sentence, for the user.
     pub fn choice(&self, round: usize) -> Option<String> {
         let Best { round: best, value, .. } = self.best.as_ref()?;
-        let metric = self.config.metric.key();
+        let metric = self.config.metric.word();
         Some(format!(
             "the results are those of round {best} of {round}, the best by validation rows ({metric} {value:.4}, stop.metric)"
         ))
@@ -207,7 +207,7 @@ impl Stop {
     fn impatience(&self, round: usize) -> Option<String> {
         let (patience, first) = (self.config.patience, self.first);
         let best = self.best.as_ref().map(|best| best.round);
-        let metric = self.config.metric.key();
+        let metric = self.config.metric.word();
         (patience > 0 && round.saturating_sub(best.unwrap_or(first - 1)) >= patience).then(|| match best {
             Some(best) => {
                 format!("no better {metric} of the validation rows since round {best} (stop.patience = {patience})")

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use super::combine::scale_change;
 use super::event::{Event, EventKind};
@@ -22,79 +21,41 @@ use crate::error::RunError;
 use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
 
-/// A fault of a request or its reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    /// The request does not reach the client.
-    Dropout,
-    /// The reply arrives late.
-    Straggler,
-    /// The reply arrives twice.
-    Duplicate,
-    /// The reply arrives after those of the other clients.
-    Reordered,
-    /// The reply belongs to the round before.
-    Stale,
-    /// One element is NaN.
-    Nan,
-    /// One element is infinite.
-    Inf,
-    /// The arrays have one axis too many.
-    WrongShape,
-    /// The arrays have the other floating point type.
-    WrongDtype,
-    /// The arrays have one row too many.
-    WrongN,
-    /// The change is multiplied by a large factor.
-    HugeNorm,
-    /// The change has the opposite sign.
-    SignFlip,
-    /// The reply has the content of the client's first disturbed reply, with the numbers of this round.
-    Replay,
-    /// The client handles the request, but its reply does not arrive.
-    LostReply,
+fedstein_schema::words! {
+    /// A fault of a request or its reply.
+    pub enum Fault {
+        /// The request does not reach the client.
+        Dropout = "dropout",
+        /// The reply arrives late.
+        Straggler = "straggler",
+        /// The reply arrives twice.
+        Duplicate = "duplicate",
+        /// The reply arrives after those of the other clients.
+        Reordered = "reordered",
+        /// The reply belongs to the round before.
+        Stale = "stale",
+        /// One element is NaN.
+        Nan = "nan",
+        /// One element is infinite.
+        Inf = "inf",
+        /// The arrays have one axis too many.
+        WrongShape = "wrong-shape",
+        /// The arrays have the other floating point type.
+        WrongDtype = "wrong-dtype",
+        /// The arrays have one row too many.
+        WrongN = "wrong-n",
+        /// The change is multiplied by a large factor.
+        HugeNorm = "huge-norm",
+        /// The change has the opposite sign.
+        SignFlip = "sign-flip",
+        /// The reply has the content of the client's first disturbed reply, with the numbers of this round.
+        Replay = "replay",
+        /// The client handles the request, but its reply does not arrive.
+        LostReply = "lost-reply",
+    }
 }
 
 impl Fault {
-    /// All faults.
-    pub const ALL: [Self; 14] = [
-        Self::Dropout,
-        Self::Straggler,
-        Self::Duplicate,
-        Self::Reordered,
-        Self::Stale,
-        Self::Nan,
-        Self::Inf,
-        Self::WrongShape,
-        Self::WrongDtype,
-        Self::WrongN,
-        Self::HugeNorm,
-        Self::SignFlip,
-        Self::Replay,
-        Self::LostReply,
-    ];
-
-    /// The name of the fault in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Dropout => "dropout",
-            Self::Straggler => "straggler",
-            Self::Duplicate => "duplicate",
-            Self::Reordered => "reordered",
-            Self::Stale => "stale",
-            Self::Nan => "nan",
-            Self::Inf => "inf",
-            Self::WrongShape => "wrong-shape",
-            Self::WrongDtype => "wrong-dtype",
-            Self::WrongN => "wrong-n",
-            Self::HugeNorm => "huge-norm",
-            Self::SignFlip => "sign-flip",
-            Self::Replay => "replay",
-            Self::LostReply => "lost-reply",
-        }
-    }
-
     /// Whether the fault applies to a request of this kind; faults of a change apply to training only.
     fn applies_to(self, request: RequestKind) -> bool {
         let anywhere = [
@@ -108,11 +69,6 @@ impl Fault {
             Self::Inf,
         ];
         request == RequestKind::Training || anywhere.contains(&self)
-    }
-
-    /// The fault with this name.
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.word() == word)
     }
 }
 

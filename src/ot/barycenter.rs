@@ -13,7 +13,6 @@
 //! five.
 
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 
 use super::{ParticleSet, TransportError, assign};
 use crate::backend::Backend;
@@ -22,26 +21,28 @@ use crate::particles::Particles;
 /// Largest distance of the weights' sum from 1: the rounding error of a few hundred weights.
 const WEIGHT_SUM_TOLERANCE: f64 = 1e-9;
 
-/// How many times eq. (5) is applied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Iterate {
-    /// Until the particles no longer move, as in the public code.
-    #[default]
-    FixedPoint,
-    /// Once, as printed in the paper.
-    OneStep,
+fedstein_schema::words! {
+    /// How many times eq. (5) is applied.
+    #[derive(Default)]
+    pub enum Iterate {
+        /// Until the particles no longer move, as in the public code.
+        #[default]
+        FixedPoint = "fixed-point",
+        /// Once, as printed in the paper.
+        OneStep = "one-step",
+    }
 }
 
-/// The mass factor of eq. (5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Eq5 {
-    /// N: with masses of 1/N the result is an average of particles.
-    #[default]
-    N,
-    /// 1/N, as printed: the same set divided by N². It is here only to show the effect of the misprint.
-    #[serde(rename = "paper")]
-    Paper,
+fedstein_schema::words! {
+    /// The mass factor of eq. (5).
+    #[derive(Default)]
+    pub enum Eq5 {
+        /// N: with masses of 1/N the result is an average of particles.
+        #[default]
+        N = "N",
+        /// 1/N, as printed: the same set divided by N². It is here only to show the effect of the misprint.
+        Paper = "paper",
+    }
 }
 
 /// The termination and the form of a barycenter's iteration.

@@ -156,35 +156,17 @@ pub struct Scoring {
     pub is_last: bool,
 }
 
-/// The kinds of requests, by the names that events and configs use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RequestKind {
-    /// [`Ask::Train`].
-    #[default]
-    Training,
-    /// [`Ask::Answer`].
-    Question,
-    /// [`Ask::Score`] and [`Ask::Calibrate`].
-    Scores,
-}
-
-impl RequestKind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Training, Self::Question, Self::Scores];
-
-    /// The name of the kind in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Training => "training",
-            Self::Question => "question",
-            Self::Scores => "scores",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
+fedstein_schema::words! {
+    /// The kinds of requests, by the names that events and configs use.
+    #[derive(Default)]
+    pub enum RequestKind {
+        /// [`Ask::Train`].
+        #[default]
+        Training = "training",
+        /// [`Ask::Answer`].
+        Question = "question",
+        /// [`Ask::Score`] and [`Ask::Calibrate`].
+        Scores = "scores",
     }
 }
 

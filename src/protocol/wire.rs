@@ -22,37 +22,27 @@
 use std::ops::RangeInclusive;
 
 use half::{bf16, f16};
-use serde::{Deserialize, Serialize};
 
 use super::message::Message;
 use crate::array::{Array, Values};
 
-/// `federation.wire`: the precision in which arrays are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wire {
-    /// The precision in which an array was computed.
-    #[default]
-    Full,
-    /// 32-bit floats.
-    F32,
-    /// 16-bit floats with 11 significant bits, and a power of two for each array.
-    F16,
-    /// 16-bit floats with 8 significant bits and the range of 32-bit floats.
-    Bf16,
+fedstein_schema::words! {
+    /// `federation.wire`: the precision in which arrays are sent.
+    #[derive(Default)]
+    pub enum Wire {
+        /// The precision in which an array was computed.
+        #[default]
+        Full = "full",
+        /// 32-bit floats.
+        F32 = "f32",
+        /// 16-bit floats with 11 significant bits, and a power of two for each array.
+        F16 = "f16",
+        /// 16-bit floats with 8 significant bits and the range of 32-bit floats.
+        Bf16 = "bf16",
+    }
 }
 
 impl Wire {
-    /// The name of the precision in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-        }
-    }
-
     /// Whether elements have 16 bits.
     pub fn is_half(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16)
@@ -162,8 +152,6 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
-
-    const ALL: [Wire; 4] = [Wire::Full, Wire::F32, Wire::F16, Wire::Bf16];
 
     fn rounded(wire: Wire, values: Values) -> Values {
         let mut array = Array { shape: vec![values.len()], values };
@@ -275,7 +263,7 @@ mod tests {
             vec![f32::MIN_POSITIVE / 8.0, f32::from_bits(1)],
             vec![1e38, 1e-38],
         ];
-        for wire in ALL {
+        for &wire in Wire::ALL {
             for values in extremes.iter().cloned().chain((0..20).map(|seed| spread(seed, -60.0, 20.0))) {
                 let single = rounded(wire, Values::F32(values.clone()));
                 assert_eq!(rounded(wire, single.clone()), single, "{wire:?}");
@@ -289,7 +277,7 @@ mod tests {
 
     #[test]
     fn elements_that_are_not_finite_stay_so_and_do_not_change_the_others() {
-        for wire in ALL {
+        for &wire in Wire::ALL {
             let got = of(wire, &[f64::NAN, 0.5, f64::INFINITY, -3.0, f64::NEG_INFINITY]);
             assert!(got[0].is_nan() && got[2] == f64::INFINITY && got[4] == f64::NEG_INFINITY, "{wire:?}: {got:?}");
             assert_eq!((got[1], got[3]), (0.5, -3.0), "{wire:?}");
@@ -306,6 +294,7 @@ mod tests {
         let single = Array { shape: vec![5], values: Values::F32(vec![0.0; 5]) };
         let double = Array { shape: vec![3, 1], values: Values::F64(vec![0.0; 3]) };
         let message = Message::default().with_array("a", single).with_array("b", double).with_scalar("rows", 7.0);
-        assert_eq!(ALL.map(|wire| wire.bytes(&message)), [5 * 4 + 3 * 8, 8 * 4, 8 * 2, 8 * 2]);
+        let bytes: Vec<u64> = Wire::ALL.iter().map(|wire| wire.bytes(&message)).collect();
+        assert_eq!(bytes, [5 * 4 + 3 * 8, 8 * 4, 8 * 2, 8 * 2]);
     }
 }

@@ -28,24 +28,24 @@ pub struct HipConfig {
     pub softmax_temperature: NumberOr<SoftmaxRule>,
 }
 
-/// The treatment of negative inner products.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NegativePolicy {
-    /// They are cut to 0.
-    Clip,
-    /// The smallest is subtracted from all.
-    Shift,
-    /// A softmax of all.
-    Softmax,
+fedstein_schema::words! {
+    /// The treatment of negative inner products.
+    pub enum NegativePolicy {
+        /// They are cut to 0.
+        Clip = "clip",
+        /// The smallest is subtracted from all.
+        Shift = "shift",
+        /// A softmax of all.
+        Softmax = "softmax",
+    }
 }
 
-/// A rule for the temperature of the softmax.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SoftmaxRule {
-    /// The standard deviation of the values.
-    Sd,
+fedstein_schema::words! {
+    /// A rule for the temperature of the softmax.
+    pub enum SoftmaxRule {
+        /// The standard deviation of the values.
+        Sd = "sd",
+    }
 }
 
 impl HipConfig {
@@ -61,14 +61,14 @@ impl HipConfig {
             FLOOR,
             key(
                 "negative",
-                Choice(&["clip", "shift", "softmax"]),
-                T("clip"),
+                Choice(NegativePolicy::WORDS),
+                T(NegativePolicy::Clip.word()),
                 "Treatment of negative inner products: cut to 0, all values shifted by the smallest (whose client is then not drawn, also where no value is negative), or a softmax.",
             ),
             key(
                 "softmax_temperature",
-                Accepts::NumberOr(Interval::POSITIVE, &["sd"]),
-                T("sd"),
+                Accepts::NumberOr(Interval::POSITIVE, SoftmaxRule::WORDS),
+                T(SoftmaxRule::Sd.word()),
                 "Temperature of that softmax; `sd`: the standard deviation of the inner products.",
             ),
         ],

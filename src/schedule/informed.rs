@@ -13,22 +13,22 @@ use crate::stein::{Bandwidth, Kernel, Rule};
 /// The kernel with which clients are compared.
 pub(super) const KERNEL: Key = key(
     "kernel",
-    Choice(&["rbf", "imq"]),
-    T("rbf"),
+    Choice(SelectionKernel::WORDS),
+    T(SelectionKernel::Rbf.word()),
     "Kernel with which clients are compared: exp(-r²/h) or (1 + r²/h)^-½.",
 );
 /// The standard deviation of that kernel.
 pub(super) const BANDWIDTH: Key = key(
     "bandwidth",
-    Accepts::NumberOr(Interval::POSITIVE, &["median"]),
-    T("median"),
+    Accepts::NumberOr(Interval::POSITIVE, SelectionRule::WORDS),
+    T(SelectionRule::Median.word()),
     "Standard deviation σ of that kernel, h = 2σ² ([C] may mean 0.55, with which the kernel between different particles vanishes beyond some 50 dimensions); or the median rule of SVGD's kernel.",
 );
 /// The rows from which an answer is computed.
 pub(super) const ROWS: Key = key(
     "rows",
-    Choice(&["full", "minibatch"]),
-    T("full"),
+    Choice(Rows::WORDS),
+    T(Rows::Full.word()),
     "The rows from which a client computes its answer: all, or one minibatch.",
 );
 /// The uniform share of the draw.
@@ -54,22 +54,22 @@ pub struct InformedConfig {
     pub floor: f64,
 }
 
-/// The kernel with which clients are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SelectionKernel {
-    /// exp(-r²/h)
-    Rbf,
-    /// (1 + r²/h)^(-1/2)
-    Imq,
+fedstein_schema::words! {
+    /// The kernel with which clients are compared.
+    pub enum SelectionKernel {
+        /// exp(-r²/h)
+        Rbf = "rbf",
+        /// (1 + r²/h)^(-1/2)
+        Imq = "imq",
+    }
 }
 
-/// A rule for the standard deviation of that kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SelectionRule {
-    /// The median heuristic: the bandwidth rule of SVGD's kernel.
-    Median,
+fedstein_schema::words! {
+    /// A rule for the standard deviation of that kernel.
+    pub enum SelectionRule {
+        /// The median heuristic: the bandwidth rule of SVGD's kernel.
+        Median = "median",
+    }
 }
 
 impl InformedConfig {

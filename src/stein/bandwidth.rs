@@ -23,15 +23,16 @@ pub enum Rule {
     Fixed(f64),
 }
 
-/// The convention for the median of an even number of values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MedianOfEven {
-    /// The mean of the two middle values, as in numpy.
-    #[default]
-    Mean,
-    /// The lower middle value, as in torch.
-    Lower,
+fedstein_schema::words! {
+    /// The convention for the median of an even number of values.
+    #[derive(Default)]
+    pub enum MedianOfEven {
+        /// The mean of the two middle values, as in numpy.
+        #[default]
+        Mean = "mean",
+        /// The lower middle value, as in torch.
+        Lower = "lower",
+    }
 }
 
 /// A rule and its median convention.

@@ -14,15 +14,16 @@ use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd;
 
-/// The gradient of the dot-product kernels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Gradient {
-    /// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i.
-    #[default]
-    Correct,
-    /// f'_ij θ_j, as in the public FedWBA code; only to reproduce its figures.
-    Reference,
+fedstein_schema::words! {
+    /// The gradient of the dot-product kernels.
+    #[derive(Default)]
+    pub enum Gradient {
+        /// ∇_{θ_j} k(θ_j, θ_i) = f'_ij θ_i.
+        #[default]
+        Correct = "correct",
+        /// f'_ij θ_j, as in the public FedWBA code; only to reproduce its figures.
+        Reference = "reference",
+    }
 }
 
 /// k(x, y) with r = ‖x − y‖.

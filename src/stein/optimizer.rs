@@ -4,7 +4,6 @@
 //! √G_l). Its first step is ε·sign(φ). Source: Liu & Wang 2016 code, Kassab & Simeone Table 3.
 
 use burn::tensor::Tensor;
-use serde::{Deserialize, Serialize};
 
 use super::direction::{Direction, OnHost};
 use crate::backend::Backend;
@@ -12,26 +11,28 @@ use crate::particles::Particles;
 use crate::simd::Host;
 use crate::simd::rule::{AdamStep, AdaptiveStep, GradientStep, StepRule};
 
-/// The initial accumulator G_0 of AdaGrad with momentum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AccumulatorStart {
-    /// φ_0², as in the codes of SVGD and DSVGD.
-    #[default]
-    G2,
-    /// (1 − β) φ_0², as in the code of FedWBA; the first step is 1/√(1−β) times longer.
-    Zero,
+fedstein_schema::words! {
+    /// The initial accumulator G_0 of AdaGrad with momentum.
+    #[derive(Default)]
+    pub enum AccumulatorStart {
+        /// φ_0², as in the codes of SVGD and DSVGD.
+        #[default]
+        G2 = "g2",
+        /// (1 − β) φ_0², as in the code of FedWBA; the first step is 1/√(1−β) times longer.
+        Zero = "zero",
+    }
 }
 
-/// The place of ϵ in the quotient.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EpsilonPlace {
-    /// φ/(ϵ + √G), as in all codes.
-    #[default]
-    Outside,
-    /// φ/√(G + ϵ), as in the text of the FedWBA paper.
-    Inside,
+fedstein_schema::words! {
+    /// The place of ϵ in the quotient.
+    #[derive(Default)]
+    pub enum EpsilonPlace {
+        /// φ/(ϵ + √G), as in all codes.
+        #[default]
+        Outside = "outside",
+        /// φ/√(G + ϵ), as in the text of the FedWBA paper.
+        Inside = "inside",
+    }
 }
 
 /// A step rule and its constants.

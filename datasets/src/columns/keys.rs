@@ -43,12 +43,12 @@ pub enum Categorical {
     Rule(Rule),
 }
 
-/// The rule that finds columns of texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// All columns with a cell that is neither a number nor missing.
-    Auto,
+fedstein_schema::words! {
+    /// The rule that finds columns of texts.
+    pub enum Rule {
+        /// All columns with a cell that is neither a number nor missing.
+        Auto = "auto",
+    }
 }
 
 impl Default for Categorical {
@@ -72,31 +72,32 @@ impl Categorical {
     }
 }
 
-/// The mark between the whole part and the fraction of a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Decimal {
-    /// `1.5`
-    #[default]
-    #[serde(rename = ".")]
-    Point,
-    /// `1,5`
-    #[serde(rename = ",")]
-    Comma,
+fedstein_schema::words! {
+    /// The mark between the whole part and the fraction of a number.
+    #[derive(Default)]
+    pub enum Decimal {
+        /// `1.5`
+        #[default]
+        Point = ".",
+        /// `1,5`
+        Comma = ",",
+    }
 }
 
-/// What becomes of missing cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Missing {
-    /// They are refused.
-    #[default]
-    Error,
-    /// Their features have the means over the training rows.
-    Mean,
-    /// As `Mean`, and a further feature says that the cell is missing.
-    Indicator,
-    /// Their rows are left out.
-    Drop,
+fedstein_schema::words! {
+    /// What becomes of missing cells.
+    #[derive(Default)]
+    pub enum Missing {
+        /// They are refused.
+        #[default]
+        Error = "error",
+        /// Their features have the means over the training rows.
+        Mean = "mean",
+        /// As `Mean`, and a further feature says that the cell is missing.
+        Indicator = "indicator",
+        /// Their rows are left out.
+        Drop = "drop",
+    }
 }
 
 impl Missing {
@@ -104,27 +105,18 @@ impl Missing {
     pub fn is_filled(self) -> bool {
         matches!(self, Self::Mean | Self::Indicator)
     }
-
-    /// The word in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Mean => "mean",
-            Self::Indicator => "indicator",
-            Self::Drop => "drop",
-        }
-    }
 }
 
-/// What becomes of rows whose target is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MissingTarget {
-    /// They are refused.
-    #[default]
-    Error,
-    /// They are left out.
-    Drop,
+fedstein_schema::words! {
+    /// What becomes of rows whose target is missing.
+    #[derive(Default)]
+    pub enum MissingTarget {
+        /// They are refused.
+        #[default]
+        Error = "error",
+        /// They are left out.
+        Drop = "drop",
+    }
 }
 
 impl Reading {
@@ -211,7 +203,7 @@ const IGNORE: Key =
 const CELLS: [Key; 8] = [
     key(
         "categorical",
-        Accepts::Columns { words: &["auto"] },
+        Accepts::Columns { words: Rule::WORDS },
         Texts(&[]),
         "Columns of texts: one feature for each text of the training rows, in sorted order, which is 1 where the cell has this text and else 0; all are 0 for a text that no training row has. `auto`: every column with a cell that is neither a number nor missing.",
     ),
@@ -233,7 +225,12 @@ const CELLS: [Key; 8] = [
         Text("YYYY-MM-DD"),
         "How the dates of `date` are written: `YYYY`, `MM` and `DD`, each once, such as `DD.MM.YYYY` or `MM/DD/YYYY`.",
     ),
-    key("decimal", Accepts::Choice(&[".", ","]), Text("."), "The decimal mark of numbers, of features and target."),
+    key(
+        "decimal",
+        Accepts::Choice(Decimal::WORDS),
+        Text(Decimal::Point.word()),
+        "The decimal mark of numbers, of features and target.",
+    ),
     key(
         "missing_values",
         Accepts::Cells,
@@ -242,14 +239,14 @@ const CELLS: [Key; 8] = [
     ),
     key(
         "missing",
-        Accepts::Choice(&["error", "mean", "indicator", "drop"]),
-        Text("error"),
+        Accepts::Choice(Missing::WORDS),
+        Text(Missing::Error.word()),
         "Missing cells of features (see `missing_values`): `error` refuses them, `mean` gives their features the means over the training rows, `indicator` does so and adds a feature that is 1 where the cell is missing (for columns in which training rows have such cells), `drop` leaves the row out, as one without a target.",
     ),
     key(
         "missing_target",
-        Accepts::Choice(&["error", "drop"]),
-        Text("error"),
+        Accepts::Choice(MissingTarget::WORDS),
+        Text(MissingTarget::Error.word()),
         "Rows whose target is missing: `error` refuses them, `drop` leaves them out, whatever `missing` says of features; `fedstein evaluate` then leaves them out as well.",
     ),
 ];

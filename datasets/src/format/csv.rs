@@ -9,20 +9,19 @@ use super::spelling::spelt;
 use crate::DataError;
 use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Notation, Purpose, Reading};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// The type of the target column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Task {
-    /// A label, any text.
-    Classification,
-    /// A finite number.
-    Regression,
+fedstein_schema::words! {
+    /// The type of the target column.
+    pub enum Task {
+        /// A label, any text.
+        Classification = "classification",
+        /// A finite number.
+        Regression = "regression",
+    }
 }
 
 /// The format of a file and the meaning of its columns.

@@ -23,20 +23,20 @@ pub struct LabelsPerClient {
     pub cut: Cut,
 }
 
-/// The shares in which the holders of a class divide its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cut {
-    /// Equal shares, up to one row.
-    Equal,
-    /// Shares between random boundaries, all of which are equally likely; every holder gets a row.
-    Random,
+fedstein_schema::words! {
+    /// The shares in which the holders of a class divide its rows.
+    pub enum Cut {
+        /// Equal shares, up to one row.
+        Equal = "equal",
+        /// Shares between random boundaries, all of which are equally likely; every holder gets a row.
+        Random = "random",
+    }
 }
 
 const CUT: Key = key(
     "cut",
-    Accepts::Choice(&["equal", "random"]),
-    Text("equal"),
+    Accepts::Choice(Cut::WORDS),
+    Text(Cut::Equal.word()),
     "How the clients that hold a label share its rows: equally, or cut at random places (pFedVEM).",
 );
 

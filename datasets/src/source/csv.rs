@@ -53,17 +53,18 @@ pub struct Csv {
     pub test_limit: usize,
 }
 
-/// How test rows are drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TestSplit {
-    /// From all rows.
-    #[default]
-    Random,
-    /// The same share of each class.
-    ByClass,
-    /// The same share of each natural client.
-    ByClient,
+fedstein_schema::words! {
+    /// How test rows are drawn.
+    #[derive(Default)]
+    pub enum TestSplit {
+        /// From all rows.
+        #[default]
+        Random = "random",
+        /// The same share of each class.
+        ByClass = "by-class",
+        /// The same share of each natural client.
+        ByClient = "by-client",
+    }
 }
 
 impl TestSplit {
@@ -82,8 +83,8 @@ impl TestSplit {
 
 const SPLIT: Key = key(
     "split",
-    Accepts::Choice(&["random", "by-class", "by-client"]),
-    Text("random"),
+    Accepts::Choice(TestSplit::WORDS),
+    Text(TestSplit::Random.word()),
     "How the test rows are drawn: from all rows, or the same share of each class (stratified), or of each client of `client_column`. Not used with `test_path`.",
 );
 
@@ -101,15 +102,15 @@ const TARGET: Key = required(
 
 pub(super) const TASK: Key = key(
     "task",
-    Accepts::Choice(&["classification", "regression"]),
-    Text("classification"),
+    Accepts::Choice(Task::WORDS),
+    Text(Task::Classification.word()),
     "What the target is: a label or a number.",
 );
 
 pub(super) const HEADER: Key = key(
     "header",
-    Accepts::Choice(&["auto", "yes", "no"]),
-    Text("auto"),
+    Accepts::Choice(Header::WORDS),
+    Text(Header::Auto.word()),
     "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers.",
 );
 
@@ -171,8 +172,8 @@ const SITE_SPLIT: [Key; 4] = [
         .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
     key(
         "split",
-        Accepts::Choice(&["random", "by-class"]),
-        Text("random"),
+        Accepts::Choice(&[TestSplit::Random.word(), TestSplit::ByClass.word()]),
+        Text(TestSplit::Random.word()),
         "How the test rows are drawn: from all rows, or the same share of each class (stratified). Not used with `test_path`.",
     ),
     key(

@@ -38,22 +38,8 @@ pub struct Raetsch {
 
 const WHICH: Key = key(
     "set",
-    Accepts::Choice(&[
-        "banana",
-        "breast-cancer",
-        "diabetis",
-        "flare-solar",
-        "german",
-        "heart",
-        "image",
-        "ringnorm",
-        "splice",
-        "thyroid",
-        "titanic",
-        "twonorm",
-        "waveform",
-    ]),
-    Text("image"),
+    Accepts::Choice(RaetschSet::WORDS),
+    Text(RaetschSet::Image.word()),
     "Which benchmark: `banana`, `breast-cancer`, `diabetis`, `flare-solar`, `german`, `heart`, `image`, `ringnorm`, `splice`, `thyroid`, `titanic`, `twonorm` or `waveform`.",
 );
 
@@ -66,8 +52,8 @@ const DISTINCT: Key = key(
 
 const SPLIT: Key = key(
     "split",
-    Accepts::Choice(&["random", "raetsch"]),
-    Text("random"),
+    Accepts::Choice(RaetschSplit::WORDS),
+    Text(RaetschSplit::Random.word()),
     "`random`: `test_fraction` ([D]: 0.2); `raetsch`: as many training and test rows as in Rätsch's realisations, drawn with `seed`; it needs all rows, so mostly `distinct = false`.",
 );
 
@@ -110,72 +96,53 @@ impl Source for Raetsch {
     }
 }
 
-/// One of Rätsch's benchmarks. The sizes are all rows × features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RaetschSet {
-    /// 5,300 × 2.
-    Banana,
-    /// 277 × 9, Ljubljana; 263 distinct rows.
-    BreastCancer,
-    /// 768 × 8, raw values.
-    Diabetis,
-    /// 1,066 × 9, integer codes; 144 distinct rows.
-    FlareSolar,
-    /// 1,000 × 20.
-    German,
-    /// 270 × 13, raw values.
-    Heart,
-    /// 2,310 × 18; 2,086 distinct rows.
-    Image,
-    /// 7,400 × 20.
-    Ringnorm,
-    /// 3,175 × 60, integer codes; 2,991 distinct rows.
-    Splice,
-    /// 215 × 5.
-    Thyroid,
-    /// 2,201 × 3; 24 distinct rows.
-    Titanic,
-    /// 7,400 × 20, raw values, which are of unit variance.
-    Twonorm,
-    /// 5,000 × 21, class 1 against 0 and 2.
-    Waveform,
+fedstein_schema::words! {
+    /// One of Rätsch's benchmarks, by the file's name before `.csv.gz`. The sizes are all rows × features.
+    pub enum RaetschSet {
+        /// 5,300 × 2.
+        Banana = "banana",
+        /// 277 × 9, Ljubljana; 263 distinct rows.
+        BreastCancer = "breast-cancer",
+        /// 768 × 8, raw values.
+        Diabetis = "diabetis",
+        /// 1,066 × 9, integer codes; 144 distinct rows.
+        FlareSolar = "flare-solar",
+        /// 1,000 × 20.
+        German = "german",
+        /// 270 × 13, raw values.
+        Heart = "heart",
+        /// 2,310 × 18; 2,086 distinct rows.
+        Image = "image",
+        /// 7,400 × 20.
+        Ringnorm = "ringnorm",
+        /// 3,175 × 60, integer codes; 2,991 distinct rows.
+        Splice = "splice",
+        /// 215 × 5.
+        Thyroid = "thyroid",
+        /// 2,201 × 3; 24 distinct rows.
+        Titanic = "titanic",
+        /// 7,400 × 20, raw values, which are of unit variance.
+        Twonorm = "twonorm",
+        /// 5,000 × 21, class 1 against 0 and 2.
+        Waveform = "waveform",
+    }
 }
 
-/// The split of a benchmark of Rätsch's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RaetschSplit {
-    /// A random split with a share of the rows for testing: the DSVGD paper's 80 : 20.
-    Random,
-    /// A random split with the numbers of training and test rows of Rätsch's realisations. (His own lists of rows are
-    /// not used.)
-    Raetsch,
+fedstein_schema::words! {
+    /// The split of a benchmark of Rätsch's.
+    pub enum RaetschSplit {
+        /// A random split with a share of the rows for testing: the DSVGD paper's 80 : 20.
+        Random = "random",
+        /// A random split with the numbers of training and test rows of Rätsch's realisations. (His own lists of rows
+        /// are not used.)
+        Raetsch = "raetsch",
+    }
 }
 
 /// The number of features of a set, the numbers of Rätsch's training and test rows, and whether the values are raw.
 struct Facts(usize, usize, usize, bool);
 
 impl RaetschSet {
-    /// The value of `set`, and the file's name before `.csv.gz`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Banana => "banana",
-            Self::BreastCancer => "breast-cancer",
-            Self::Diabetis => "diabetis",
-            Self::FlareSolar => "flare-solar",
-            Self::German => "german",
-            Self::Heart => "heart",
-            Self::Image => "image",
-            Self::Ringnorm => "ringnorm",
-            Self::Splice => "splice",
-            Self::Thyroid => "thyroid",
-            Self::Titanic => "titanic",
-            Self::Twonorm => "twonorm",
-            Self::Waveform => "waveform",
-        }
-    }
-
     fn facts(self) -> Facts {
         match self {
             Self::Banana => Facts(2, 400, 4_900, false),
@@ -219,7 +186,7 @@ impl RaetschSet {
             let problem = format!(
                 "Rätsch split the {expected} rows of {} into {train} for training and {test} for testing, here are \
                  {rows}; use \"random\", or all rows (data.distinct = false)",
-                self.name()
+                self.word()
             );
             return Err(DataError::config("data.split", "raetsch", problem));
         }
@@ -229,11 +196,11 @@ impl RaetschSet {
 
 /// All rows of a set, or each distinct (features, label) row once.
 fn read(set: RaetschSet, distinct: bool, data_dir: &Path) -> Result<Dataset, DataError> {
-    let path = find_gzipped_file(data_dir, "raetsch", &format!("{}.csv", set.name()))?;
+    let path = find_gzipped_file(data_dir, "raetsch", &format!("{}.csv", set.word()))?;
     let width = set.facts().0;
     let (features, labels) = table::read(&path, width, SIGNS, sign)?;
     let all = Dataset {
-        name: format!("raetsch-{}", set.name()),
+        name: format!("raetsch-{}", set.word()),
         features,
         feature_shape: vec![width],
         feature_names: None,

@@ -33,8 +33,8 @@ pub struct UciRegression {
 
 const WHICH: Key = key(
     "set",
-    Accepts::Choice(&["boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine-red", "yacht"]),
-    Text("kin8nm"),
+    Accepts::Choice(UciSet::WORDS),
+    Text(UciSet::Kin8nm.word()),
     "Which table: `boston` (whose column B is ethically doubtful; it is kept out of headline tables), `concrete`, `energy`, `kin8nm`, `naval`, `power`, `protein`, `wine-red` or `yacht`.",
 );
 
@@ -83,47 +83,33 @@ impl Source for UciRegression {
     }
 }
 
-/// One of the regression sets. The sizes are rows × features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UciSet {
-    /// 506 × 13, median house value. Kept out of headline tables: its column B, made from the share of Black
-    /// residents, is ethically doubtful. It is included for comparison with published numbers only.
-    Boston,
-    /// 1,030 × 8, compressive strength.
-    Concrete,
-    /// 768 × 8, heating load.
-    Energy,
-    /// 8,192 × 8, distance of a robot arm's end.
-    Kin8nm,
-    /// 11,934 × 16, decay of a ship's compressor; columns 9 and 12 are constant.
-    Naval,
-    /// 9,568 × 4, output of a power plant (CCPP).
-    Power,
-    /// 45,730 × 9, RMSD (CASP); five splits, the others have twenty.
-    Protein,
-    /// 1,599 × 11, quality of red wine.
-    WineRed,
-    /// 308 × 6, residuary resistance.
-    Yacht,
+fedstein_schema::words! {
+    /// One of the regression sets, by the files' name before `.csv.gz` and `.test-splits.txt.gz`. The sizes are rows ×
+    /// features.
+    pub enum UciSet {
+        /// 506 × 13, median house value. Kept out of headline tables: its column B, made from the share of Black
+        /// residents, is ethically doubtful. It is included for comparison with published numbers only.
+        Boston = "boston",
+        /// 1,030 × 8, compressive strength.
+        Concrete = "concrete",
+        /// 768 × 8, heating load.
+        Energy = "energy",
+        /// 8,192 × 8, distance of a robot arm's end.
+        Kin8nm = "kin8nm",
+        /// 11,934 × 16, decay of a ship's compressor; columns 9 and 12 are constant.
+        Naval = "naval",
+        /// 9,568 × 4, output of a power plant (CCPP).
+        Power = "power",
+        /// 45,730 × 9, RMSD (CASP); five splits, the others have twenty.
+        Protein = "protein",
+        /// 1,599 × 11, quality of red wine.
+        WineRed = "wine-red",
+        /// 308 × 6, residuary resistance.
+        Yacht = "yacht",
+    }
 }
 
 impl UciSet {
-    /// The value of `set`, and the files' name before `.csv.gz` and `.test-splits.txt.gz`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Boston => "boston",
-            Self::Concrete => "concrete",
-            Self::Energy => "energy",
-            Self::Kin8nm => "kin8nm",
-            Self::Naval => "naval",
-            Self::Power => "power",
-            Self::Protein => "protein",
-            Self::WineRed => "wine-red",
-            Self::Yacht => "yacht",
-        }
-    }
-
     fn features(self) -> usize {
         match self {
             Self::Boston => 13,
@@ -146,7 +132,7 @@ fn read(
     rng: &mut impl Rng,
 ) -> Result<(Dataset, Dataset), DataError> {
     const KEY: &str = "data.test_split";
-    let (name, width) = (set.name(), set.features());
+    let (name, width) = (set.word(), set.features());
     let path = find_gzipped_file(data_dir, UciRegression::KIND.name, &format!("{name}.csv"))?;
     let (features, values) = table::read_regression(&path, width, TargetColumn::Last)?;
     let all = Dataset {

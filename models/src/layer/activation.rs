@@ -3,35 +3,26 @@
 use std::f64::consts::SQRT_2;
 
 use burn::tensor::{Tensor, activation};
-use serde::{Deserialize, Serialize};
 
-/// An elementwise non-linearity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// max(z, 0), as in the papers.
-    #[default]
-    Relu,
-    /// tanh z.
-    Tanh,
-    /// 1 / (1 + e^−z).
-    Sigmoid,
-    /// z·Φ(z), with the normal distribution function Φ.
-    Gelu,
-    /// z·σ(z), with the logistic function σ.
-    Silu,
+fedstein_schema::words! {
+    /// An elementwise non-linearity.
+    #[derive(Default)]
+    pub enum Activation {
+        /// max(z, 0), as in the papers.
+        #[default]
+        Relu = "relu",
+        /// tanh z.
+        Tanh = "tanh",
+        /// 1 / (1 + e^−z).
+        Sigmoid = "sigmoid",
+        /// z·Φ(z), with the normal distribution function Φ.
+        Gelu = "gelu",
+        /// z·σ(z), with the logistic function σ.
+        Silu = "silu",
+    }
 }
 
 impl Activation {
-    /// Every activation and its name in a config.
-    pub const WORDS: [(&str, Self); 5] = [
-        ("relu", Self::Relu),
-        ("tanh", Self::Tanh),
-        ("sigmoid", Self::Sigmoid),
-        ("gelu", Self::Gelu),
-        ("silu", Self::Silu),
-    ];
-
     /// Whether z ≤ z' makes f(z) ≤ f(z'): then f(max z) = max f(z).
     pub(crate) fn is_nondecreasing(self) -> bool {
         match self {

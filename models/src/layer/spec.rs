@@ -180,10 +180,8 @@ impl FromStr for LayerSpec {
             ["global-avg-pool", ..] => Err(must_read(GLOBAL_AVG_POOL)),
             ["dense", ..] => Err(must_read(DENSE)),
             ["flatten", ..] => Err("it is not a layer: a dense layer flattens its input by itself".to_owned()),
-            words => {
-                let known = Activation::WORDS.iter().find(|(word, _)| words == [*word]);
-                known.map(|(_, activation)| Self::Activation(*activation)).ok_or_else(grammar)
-            }
+            [word] => Activation::named(word).map(Self::Activation).ok_or_else(grammar),
+            _ => Err(grammar()),
         }
     }
 }
@@ -246,7 +244,7 @@ fn must_read(form: &str) -> String {
 
 fn grammar() -> String {
     let forms = [CONV, MAX_POOL, AVG_POOL, GLOBAL_AVG_POOL, DENSE];
-    let activations = Activation::WORDS.iter().map(|(word, _)| *word);
+    let activations = Activation::WORDS.iter().copied();
     let list: Vec<String> = forms.into_iter().chain(activations).map(|form| format!("`{form}`")).collect();
     format!("it is not a layer; a layer is one of {}", list.join(", "))
 }
@@ -273,10 +271,7 @@ impl fmt::Display for LayerSpec {
             Self::Pool(Pool::Average { size, stride }) => windowed(f, "avg-pool", size, stride),
             Self::Pool(Pool::GlobalAverage) => f.write_str(GLOBAL_AVG_POOL),
             Self::Dense { outputs } => write!(f, "dense {outputs}"),
-            Self::Activation(activation) => {
-                let word = Activation::WORDS.iter().find(|(_, other)| *other == activation);
-                f.write_str(word.map_or("", |(word, _)| word))
-            }
+            Self::Activation(activation) => f.write_str(activation.word()),
         }
     }
 }

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use fedstein_models::Model;
-use serde::{Deserialize, Serialize};
 
 use crate::algorithm::keys::DensityConfig;
 use crate::backend::Backend;
@@ -17,15 +16,16 @@ use crate::particles::Particles;
 use crate::statistics::mean;
 use crate::stein::Score;
 
-/// The content of a client's factor besides its likelihood.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Factors {
-    /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
-    #[default]
-    WithPrior,
-    /// t_k^(0) = 1 and q^(0) = p0, as printed in the paper.
-    Paper,
+fedstein_schema::words! {
+    /// The content of a client's factor besides its likelihood.
+    #[derive(Default)]
+    pub enum Factors {
+        /// t̂_k = p0·t_k, a proper density that starts at Θ^(0); every local score contains p0 (the public code).
+        #[default]
+        WithPrior = "with-prior",
+        /// t_k^(0) = 1 and q^(0) = p0, as printed in the paper.
+        Paper = "paper",
+    }
 }
 
 /// The state of a client at the start of a visit.

@@ -90,7 +90,7 @@ pub fn of_file(path: &str, survey: &Survey, choice: &Choice<'_>, names_positive:
     let mut lines = vec![
         ("path", text(path), String::new()),
         ("target", text(&choice.target_key), about_other_targets(choice)),
-        ("task", text(task(choice.task)), about_target(choice)),
+        ("task", text(choice.task.word()), about_target(choice)),
     ];
     if let Some((positive, other)) = choice.positive().filter(|_| names_positive) {
         lines.push(("positive", text(&positive), format!("The other class is `{}`.", one_line(&other))));
@@ -150,13 +150,6 @@ fn about_network(choice: &Choice<'_>) -> String {
     format!(
         "With fewer than {FEW_ROWS} rows {linear} may predict better: compare both (docs/example.md, \"Which network?\")."
     )
-}
-
-const fn task(task: Task) -> &'static str {
-    match task {
-        Task::Classification => "classification",
-        Task::Regression => "regression",
-    }
 }
 
 fn delimiter(delimiter: u8) -> String {

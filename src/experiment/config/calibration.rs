@@ -29,16 +29,16 @@ pub struct CalibrationConfig {
     pub raps_free: usize,
 }
 
-/// The map of the probabilities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MapChoice {
-    /// One temperature.
-    Temperature,
-    /// [`MapKind::Vector`].
-    Vector,
-    /// [`MapKind::Isotonic`].
-    Isotonic,
+fedstein_schema::words! {
+    /// The map of the probabilities.
+    pub enum MapChoice {
+        /// One temperature.
+        Temperature = "temperature",
+        /// [`MapKind::Vector`].
+        Vector = "vector",
+        /// [`MapKind::Isotonic`].
+        Isotonic = "isotonic",
+    }
 }
 
 impl MapChoice {
@@ -52,24 +52,24 @@ impl MapChoice {
     }
 }
 
-/// The score of prediction sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Conformal {
-    /// No sets.
-    None,
-    /// `lac` for classes, `normalised` for real targets.
-    Auto,
-    /// [`Score::Lac`].
-    Lac,
-    /// [`Score::Aps`].
-    Aps,
-    /// [`Score::Raps`].
-    Raps,
-    /// [`Score::Normalised`].
-    Normalised,
-    /// [`Score::Cqr`].
-    Cqr,
+fedstein_schema::words! {
+    /// The score of prediction sets.
+    pub enum Conformal {
+        /// No sets.
+        None = "none",
+        /// `lac` for classes, `normalised` for real targets.
+        Auto = "auto",
+        /// [`Score::Lac`].
+        Lac = "lac",
+        /// [`Score::Aps`].
+        Aps = "aps",
+        /// [`Score::Raps`].
+        Raps = "raps",
+        /// [`Score::Normalised`].
+        Normalised = "normalised",
+        /// [`Score::Cqr`].
+        Cqr = "cqr",
+    }
 }
 
 impl Default for CalibrationConfig {
@@ -166,14 +166,14 @@ const KEYS: &[Key] = &[
     ),
     key(
         "map",
-        Choice(&["temperature", "vector", "isotonic"]),
-        T("temperature"),
+        Choice(MapChoice::WORDS),
+        T(MapChoice::Temperature.word()),
         "What is fitted in its place: `vector` (a factor and an offset for each ln p, from 20 rows a class) or `isotonic` (a function of p that does not fall, for each class, from 100 rows a class); with fewer rows, or none of a class, a temperature and a note. Up to 100 classes.",
     ),
     key(
         "conformal",
-        Choice(&["none", "auto", "lac", "aps", "raps", "normalised", "cqr"]),
-        T("auto"),
+        Choice(Conformal::WORDS),
+        T(Conformal::Auto.word()),
         "Score of the prediction sets: `lac`, `aps` or `raps` for classes, `normalised` (residuals by the predictive standard deviation) or `cqr` (the predictive interval, corrected) for numbers; `auto`: `lac` or `normalised`.",
     ),
     key(

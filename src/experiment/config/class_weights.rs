@@ -15,20 +15,21 @@ pub(super) struct ClassWeightsConfig {
     pub class_weights: ClassWeights,
 }
 
-/// How often a training row of each class counts in the likelihood.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClassWeights {
-    /// Once.
-    #[default]
-    None,
-    /// n/(C·n_c) times, with n_c of all n training rows in class c: each class has the same sum.
-    Balanced,
+fedstein_schema::words! {
+    /// How often a training row of each class counts in the likelihood.
+    #[derive(Default)]
+    pub enum ClassWeights {
+        /// Once.
+        #[default]
+        None = "none",
+        /// n/(C·n_c) times, with n_c of all n training rows in class c: each class has the same sum.
+        Balanced = "balanced",
+    }
 }
 
 pub(super) const CLASS_WEIGHTS: Key = key(
     "class_weights",
-    Choice(&["none", "balanced"]),
-    T("none"),
+    Choice(ClassWeights::WORDS),
+    T(ClassWeights::None.word()),
     "How often a training row counts in the likelihood: `none`: once; `balanced`: n/(C·n_c) times a row of class c, with n_c of all clients' n rows in it, so that each of the C classes has the same weight. The predicted probabilities are then those of classes that are equally frequent. Test rows count once. Needs `tell.class_counts` of every site.",
 );

@@ -172,7 +172,7 @@ impl Config {
         Ok(other.map(|classes| {
             format!(
                 "`stop.metric` = \"{}\" is one of a {}, but the data are a {}; use \"nll\"",
-                metric.key(),
+                metric.word(),
                 task(classes),
                 task(!classes)
             )
@@ -242,12 +242,10 @@ impl Config {
                 "`federation.min_replies` is {min_replies}, but a round has only `schedule.clients` = {scheduled} clients"
             ));
         }
-        let word = match robust {
-            RobustRule::None => return None,
-            RobustRule::NormClip => "norm-clip",
-            RobustRule::Median => "median",
-            RobustRule::Trimmed => "trimmed",
-        };
+        if robust == RobustRule::None {
+            return None;
+        }
+        let word = robust.word();
         if can.centralised {
             return Some(format!(
                 "`federation.robust` = \"{word}\" protects a server from some of its clients, but algorithm kind `{algorithm}` has \
@@ -332,8 +330,8 @@ impl Config {
 
     fn faults_conflict(&self) -> Option<String> {
         let FaultsConfig { kinds, requests, .. } = &self.faults;
-        let unknown = unknown_word("faults.kinds", kinds, &Fault::ALL.map(Fault::word))
-            .or_else(|| unknown_word("faults.requests", requests, &RequestKind::ALL.map(RequestKind::word)));
+        let unknown = unknown_word("faults.kinds", kinds, Fault::WORDS)
+            .or_else(|| unknown_word("faults.requests", requests, RequestKind::WORDS));
         if unknown.is_some() {
             return unknown;
         }

@@ -29,26 +29,19 @@ pub struct EvaluationConfig {
     pub rows: EvaluationRows,
 }
 
-/// The rows on which metrics are computed.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EvaluationRows {
-    /// The test rows.
-    #[default]
-    Test,
-    /// The rows that clients hold out from their training; the test rows are not used.
-    Validation,
+fedstein_schema::words! {
+    /// The rows on which metrics are computed.
+    #[derive(Default)]
+    pub enum EvaluationRows {
+        /// The test rows.
+        #[default]
+        Test = "test",
+        /// The rows that clients hold out from their training; the test rows are not used.
+        Validation = "validation",
+    }
 }
 
 impl EvaluationRows {
-    /// What messages call the rows.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Test => "test",
-            Self::Validation => "validation",
-        }
-    }
-
     /// That so many rows are scored in the place of the test rows, where they are.
     pub(in crate::experiment) fn note(self, rows: usize) -> Option<String> {
         (self == Self::Validation)
@@ -56,12 +49,12 @@ impl EvaluationRows {
     }
 }
 
-/// The density estimate from which a toy's divergence is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SameKde {
-    /// The density estimate that the algorithm itself uses.
-    Same,
+fedstein_schema::words! {
+    /// The density estimate from which a toy's divergence is computed.
+    pub enum SameKde {
+        /// The density estimate that the algorithm itself uses.
+        Same = "same",
+    }
 }
 
 const KEYS: &[Key] = &[
@@ -75,8 +68,8 @@ const KEYS: &[Key] = &[
     ),
     key(
         "kde_bandwidth",
-        NumberOrWord(Interval::POSITIVE, &["same"]),
-        T("same"),
+        NumberOrWord(Interval::POSITIVE, SameKde::WORDS),
+        T(SameKde::Same.word()),
         "λ of the density whose divergence from a toy's posterior is reported; `same`: the algorithm's own, 0.55 where it has none.",
     ),
     key(
@@ -99,8 +92,8 @@ const KEYS: &[Key] = &[
     ),
     key(
         "rows",
-        Choice(&["test", "validation"]),
-        T("test"),
+        Choice(EvaluationRows::WORDS),
+        T(EvaluationRows::Test.word()),
         "Rows on which all metrics are computed: the test rows, or those that `partition.validation` holds out, all clients' together. Choose settings with `validation`, so that the test rows stay unseen until the final run.",
     ),
 ];

@@ -5,6 +5,8 @@ use fedstein_schema::Literal::{Float as F, Texts};
 use fedstein_schema::{Interval, Key, POSITIVE, Section, key};
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::RequestKind;
+
 /// The keys of `[faults]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultsConfig {
@@ -32,7 +34,7 @@ const KEYS: &[Key] = &[
     key(
         "requests",
         TextList { example: r#"["training", "question"]"# },
-        Texts(&["training"]),
+        Texts(&[RequestKind::Training.word()]),
         "The requests that are disturbed: `training`, `question` (before a selection, or `evaluation.discrepancy`), `scores` (`evaluation.personal`). The last two take `dropout`, `lost-reply`, `straggler`, `duplicate`, `reordered`, `stale`, `nan` and `inf`; the other kinds do not affect them.",
     ),
     key(

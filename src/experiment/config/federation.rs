@@ -33,25 +33,25 @@ pub struct FederationConfig {
     pub memory_mib: usize,
 }
 
-/// The rule that bounds the influence of a few poisoned replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RobustRule {
-    /// No rule: replies are used unchanged.
-    None,
-    /// Long changes are clipped.
-    NormClip,
-    /// The coordinatewise median, or the median in Wasserstein space where the server has one.
-    Median,
-    /// The mean of the values without the extreme ones at either end.
-    Trimmed,
+fedstein_schema::words! {
+    /// The rule that bounds the influence of a few poisoned replies.
+    pub enum RobustRule {
+        /// No rule: replies are used unchanged.
+        None = "none",
+        /// Long changes are clipped.
+        NormClip = "norm-clip",
+        /// The coordinatewise median, or the median in Wasserstein space where the server has one.
+        Median = "median",
+        /// The mean of the values without the extreme ones at either end.
+        Trimmed = "trimmed",
+    }
 }
 
 const KEYS: &[Key] = &[
     key(
         "wire",
-        Choice(&["full", "f32", "f16", "bf16"]),
-        T("full"),
+        Choice(Wire::WORDS),
+        T(Wire::Full.word()),
         "Precision in which arrays are sent in both directions and their bytes are counted: `full`, that of the run; `f32`; `f16`, to 2⁻¹¹ of an element, with a power of two for each array, so that nothing overflows; `bf16`, to 2⁻⁸. Both sides compute with the rounded values in `precision`. Numbers and sums of scores are not rounded. `pvi` takes `full` and `f32`; with all rows in one place nothing is sent.",
     ),
     key(
@@ -75,8 +75,8 @@ const KEYS: &[Key] = &[
     ),
     key(
         "robust",
-        Choice(&["none", "norm-clip", "median", "trimmed"]),
-        T("none"),
+        Choice(RobustRule::WORDS),
+        T(RobustRule::None.word()),
         "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `newton-dsvgd`, `pvi`, `dsgld`. `pvi` refuses every rule.",
     ),
     key(

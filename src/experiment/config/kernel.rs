@@ -54,38 +54,38 @@ pub struct RadialConfig {
     pub median: MedianOfEven,
 }
 
-/// Rule for the bandwidth h; r are the distances between N particles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BandwidthRule {
-    /// median of all r² / log(N+1)
-    Reference,
-    /// (median of r over pairs)² / log N
-    Paper,
-    /// median of r² over pairs / log(N+1)
-    Pyro,
-    /// (median of all r)² / log N
-    FullMatrix,
+fedstein_schema::words! {
+    /// Rule for the bandwidth h; r are the distances between N particles.
+    pub enum BandwidthRule {
+        /// median of all r² / log(N+1)
+        Reference = "reference",
+        /// (median of r over pairs)² / log N
+        Paper = "paper",
+        /// median of r² over pairs / log(N+1)
+        Pyro = "pyro",
+        /// (median of all r)² / log N
+        FullMatrix = "full-matrix",
+    }
 }
 
 const BANDWIDTH: Key = key(
     "bandwidth",
-    Accepts::NumberOr(Interval::POSITIVE, &["reference", "paper", "pyro", "full-matrix"]),
-    T("reference"),
+    Accepts::NumberOr(Interval::POSITIVE, BandwidthRule::WORDS),
+    T(BandwidthRule::Reference.word()),
     "h, as a number or a rule on the distances r: `reference` median of all r² / log(N+1), `paper` (median of r, pairs)² / log N, `pyro` median of r², pairs / log(N+1), `full-matrix` (median of all r)² / log N.",
 )
-.paper(T("paper"));
+.paper(T(BandwidthRule::Paper.word()));
 const MEDIAN: Key = key(
     "median",
-    Choice(&["mean", "lower"]),
-    T("mean"),
+    Choice(MedianOfEven::WORDS),
+    T(MedianOfEven::Mean.word()),
     "Median of an even count: mean of the middle two (numpy) or the lower one (torch, [W]'s code).",
 );
 const OFFSET: Key = key("offset", Float(Interval::FINITE), F(1.0), "Constant term ([W]: not stated).");
 const GRADIENT: Key = key(
     "gradient",
-    Choice(&["correct", "reference"]),
-    T("correct"),
+    Choice(Gradient::WORDS),
+    T(Gradient::Correct.word()),
     "The kernel's gradient, or the incorrect one of [W]'s code.",
 );
 

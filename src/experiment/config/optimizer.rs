@@ -70,14 +70,14 @@ pub enum OptimizerConfig {
     },
 }
 
-/// When a client resets its optimiser's averages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reset {
-    /// At the start of every loop of every visit.
-    PerVisit,
-    /// Never.
-    Never,
+fedstein_schema::words! {
+    /// When a client resets its optimiser's averages.
+    pub enum Reset {
+        /// At the start of every loop of every visit.
+        PerVisit = "per-visit",
+        /// Never.
+        Never = "never",
+    }
 }
 
 const LR: Key = key("lr", POSITIVE, F(1e-3), "Step size ε ([D]: BNN 1e-3, BLR 0.05).");
@@ -87,20 +87,20 @@ const MOMENTUM: Key =
     key("momentum", Float(Interval::DECAY), F(0.9), "Decay of the moving average of squares ([D]: 0.9).");
 const INIT: Key = key(
     "init",
-    Choice(&["g2", "zero"]),
-    T("g2"),
+    Choice(AccumulatorStart::WORDS),
+    T(AccumulatorStart::G2.word()),
     "The average begins at the first square ([D]: the first step is ε·sign) or at 0 ([W]'s code).",
 );
 const EPSILON_PLACE: Key = key(
     "epsilon_place",
-    Choice(&["outside", "inside"]),
-    T("outside"),
+    Choice(EpsilonPlace::WORDS),
+    T(EpsilonPlace::Outside.word()),
     "φ/(ϵ + √G) (all codes) or φ/√(G + ϵ) ([W]'s text).",
 );
 const RESET: Key = key(
     "reset",
-    Choice(&["per-visit", "never"]),
-    T("per-visit"),
+    Choice(Reset::WORDS),
+    T(Reset::PerVisit.word()),
     "Whether a client resets its averages at every visit (reference: it does).",
 );
 

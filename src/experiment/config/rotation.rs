@@ -17,38 +17,40 @@ pub struct RotationConfig {
     pub rotate_from: RotateFrom,
 }
 
-/// The basis in which models see the features.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rotate {
-    /// The features as they are after scaling.
-    #[default]
-    None,
-    /// The principal axes of the training rows.
-    Principal,
+fedstein_schema::words! {
+    /// The basis in which models see the features.
+    #[derive(Default)]
+    pub enum Rotate {
+        /// The features as they are after scaling.
+        #[default]
+        None = "none",
+        /// The principal axes of the training rows.
+        Principal = "principal",
+    }
 }
 
-/// The rows from which a basis is computed.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RotateFrom {
-    /// The training rows of all clients: each sends the sum of x xᵀ over its rows once.
-    #[default]
-    AllClients,
-    /// The training rows of client 0 alone.
-    FirstClient,
+fedstein_schema::words! {
+    /// The rows from which a basis is computed.
+    #[derive(Default)]
+    pub enum RotateFrom {
+        /// The training rows of all clients: each sends the sum of x xᵀ over its rows once.
+        #[default]
+        AllClients = "all-clients",
+        /// The training rows of client 0 alone.
+        FirstClient = "first-client",
+    }
 }
 
 pub(super) const ROTATE: Key = key(
     "rotate",
-    Choice(&["none", "principal"]),
-    T("none"),
+    Choice(Rotate::WORDS),
+    T(Rotate::None.word()),
     "Basis of the features after scaling: as they are, or their principal axes (eigenvectors of the training rows' second moment), in which diagonal step rules and curvatures fit better. The matrix is kept with the run, and predictions take rows as they are. Not for convolutions.",
 );
 
 pub(super) const ROTATE_FROM: Key = key(
     "rotate_from",
-    Choice(&["all-clients", "first-client"]),
-    T("all-clients"),
+    Choice(RotateFrom::WORDS),
+    T(RotateFrom::AllClients.word()),
     "Rows that the principal axes come from: those of all clients (each sends one p × p matrix of sums), or of client 0, which sends p × p numbers to all.",
 );

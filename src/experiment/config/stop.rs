@@ -20,34 +20,25 @@ pub struct StopConfig {
     pub seconds: f64,
 }
 
-/// A metric by which a round is better than another.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopMetric {
-    /// Negative log-likelihood.
-    #[default]
-    Nll,
-    /// Accuracy.
-    Accuracy,
-    /// Brier score.
-    Brier,
-    /// Root mean squared error.
-    Rmse,
+fedstein_schema::words! {
+    /// A metric by which a round is better than another, by its key in the table of metrics.
+    #[derive(Default)]
+    pub enum StopMetric {
+        /// Negative log-likelihood.
+        #[default]
+        Nll = "nll",
+        /// Accuracy.
+        Accuracy = "accuracy",
+        /// Brier score.
+        Brier = "brier",
+        /// Root mean squared error.
+        Rmse = "rmse",
+    }
 }
 
 impl StopMetric {
-    /// Its key in the table of metrics.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Nll => "nll",
-            Self::Accuracy => "accuracy",
-            Self::Brier => "brier",
-            Self::Rmse => "rmse",
-        }
-    }
-
     fn metric(self) -> &'static Metric {
-        Metric::of_key(self.key()).expect("a key of the table of metrics")
+        Metric::of_key(self.word()).expect("a key of the table of metrics")
     }
 
     /// Its value among the metrics of some rows; `None` where it is undefined or not finite.
@@ -89,8 +80,8 @@ const KEYS: &[Key] = &[
     ),
     key(
         "metric",
-        Choice(&["nll", "accuracy", "brier", "rmse"]),
-        T("nll"),
+        Choice(StopMetric::WORDS),
+        T(StopMetric::Nll.word()),
         "By which a round is better, with `patience` and `lr_schedule.kind = \"plateau\"`: the column `validation_<metric>` of rounds.csv, or with `evaluation.rows = \"validation\"` the column `<metric>`.",
     ),
     key(

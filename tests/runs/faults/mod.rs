@@ -42,7 +42,7 @@ fn answer_to(fault: Fault) -> (Option<EventKind>, bool) {
 }
 
 fn stands(kind: &str, rest: &str) {
-    for fault in Fault::ALL {
+    for &fault in Fault::ALL {
         let what = format!("{kind} under {}", fault.word());
         let (log, end) = serve(&text(kind, &faults(fault, rest)), None);
         log.assert_finite(&what);
