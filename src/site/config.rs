@@ -53,6 +53,8 @@ pub struct SiteData {
     pub header: Header,
     /// The character between the fields, or `tab`.
     pub delimiter: String,
+    /// The name of a further column with the site's name in every row; empty for none.
+    pub name_column: String,
     /// The other columns, and how cells are written.
     #[serde(flatten)]
     pub reading: Reading,
@@ -359,6 +361,7 @@ mod tests {
                 task: Task::Classification,
                 header: Header::Auto,
                 delimiter: ",".into(),
+                name_column: String::new(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
                 split: TestSplit::Random,

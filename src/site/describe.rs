@@ -76,8 +76,15 @@ impl SiteRows {
         let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
         let SiteData { validation_path, validation_fraction, calibration_path, calibration_fraction, .. } = &site.data;
         let files = HeldOutFiles { validation: validation_path, calibration: calibration_path };
-        let Cells { train, test, validation, calibration, columns, mut notes } =
-            site.data.table().site_rows(files, &mut rng)?;
+        let mut cells = site.data.table().site_rows(files, &mut rng)?;
+        if !site.data.name_column.is_empty() {
+            let refuse = |problem: String| DataError::Columns {
+                path: site.data.path.clone(),
+                problem: format!("data.name_column: {problem}"),
+            };
+            cells = cells.with_category(&site.data.name_column, &site.name).map_err(refuse)?;
+        }
+        let Cells { train, test, validation, calibration, columns, mut notes } = cells;
         let all = unit_count(&train);
         // Rows of a file, or a share of all training rows, drawn by a stream of its own.
         let hold_out = |file: Option<Dataset>, train: Dataset, share: f64, stream: usize| {
@@ -443,6 +450,7 @@ pub(super) mod tests {
                 task: Task::Classification,
                 header: Header::Yes,
                 delimiter: ",".into(),
+                name_column: String::new(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
                 split: crate::datasets::source::TestSplit::Random,

@@ -89,11 +89,14 @@ pub(super) fn key(site: &SiteConfig) -> Result<Key, DataError> {
         held_out += &format!(" {key} {own}");
     }
     let (index, few, version) = (site.index, site.tell.few(), env!("CARGO_PKG_VERSION"));
-    let text = format!("{train}{held_out} {index} {data:?} {few} {version}");
+    // The site's name is in its rows where there is a column for it.
+    let name = if data.name_column.is_empty() { "" } else { &site.name };
+    let text = format!("{train}{held_out} {index} {data:?} {few} {version} {name:?}");
     let (path, none) = (PathBuf::new(), String::new);
     let (test_path, validation_path, calibration_path) = (none(), none(), none());
     let nameless = SiteData { path, test_path, validation_path, calibration_path, ..data.clone() };
-    let fingerprint = digest::of_bytes(format!("{train}{held_out} {index} {nameless:?} {few}").as_bytes());
+    let read_as = format!("{train}{held_out} {index} {nameless:?} {few} {name:?}");
+    let fingerprint = digest::of_bytes(read_as.as_bytes());
     Ok(Key { sha256: train, fingerprint, text })
 }
 

@@ -184,6 +184,57 @@ fn of_site(text: &str, site: &str) -> String {
     text.lines().filter(keep).map(without).collect()
 }
 
+/// Two sites with the rows of a table, their files with these keys, and the config of a run over them.
+fn write_sites(place: &Place, keys: &str, train: &str, test: &str) {
+    for site in 0..2 {
+        let name = format!("s{site}");
+        let keys = format!("path = \"rows.csv\"\ntest_path = \"test.csv\"\n{keys}");
+        place.write(
+            &format!("{site}/site.toml"),
+            format!("name = \"{name}\"\nindex = {site}\n[data]\n{keys}[tell]\ncategories = true\n"),
+        );
+        place.write(&format!("{site}/rows.csv"), of_site(train, &name));
+        place.write(&format!("{site}/test.csv"), of_site(test, &name));
+    }
+    place.write("sites.toml", format!("name = \"ward\"\nrounds = 4\nseed = 3\n[data]\nkind = \"sites\"\n{SMALL}"));
+}
+
+#[test]
+fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
+    let place = Place::new();
+    let (train, test) = (patients(0, 80), patients(200, 20));
+    place.write("table.csv", &train).write("test.csv", &test);
+    let named = KEYS.replace("[\"ward\"]", "[\"ward\", \"site\"]");
+    place.write("run.toml", config(&named, "test_path = \"test.csv\"\n"));
+    place.works("train run.toml --quiet --out one");
+    let names = place.json("one/model.json")["feature_names"].clone();
+    assert!(names.as_array().unwrap().ends_with(&["site=s0".into(), "site=s1".into()]), "{names}");
+
+    write_sites(&place, &format!("name_column = \"site\"\n{KEYS}"), &train, &test);
+    let line = "train sites.toml --quiet --sites 0/site.toml,1/site.toml";
+    place.works(&format!("{line} --out apart"));
+    assert!(place.bytes("one/particles.safetensors") == place.bytes("apart/particles.safetensors"));
+    assert_eq!(place.json("one/model.json")["encoding"], place.json("apart/model.json")["encoding"]);
+
+    // New rows name their client; one that is not known has none of these features.
+    let of = |site: &str| {
+        place.write("new.csv", test.replace(";s1;", &format!(";{site};")));
+        place.works("predict one --input new.csv")
+    };
+    let (known, unknown) = (of("s1"), of("s9"));
+    assert!(known.stdout != unknown.stdout && of("s0").stdout != known.stdout);
+    let note = "a text that no training row has, whose features are all 0: 10 in column `site`";
+    assert!(unknown.stderr.contains(note) && !known.stderr.contains(note), "{}", unknown.stderr);
+    place.write("new.csv", of_site(&test, "s1"));
+    place.refuses("predict one --input new.csv", &["`site`"]);
+
+    let site = place.text("1/site.toml");
+    place.write("1/site.toml", site.replace("name_column = \"site\"", "name_column = \"ward\""));
+    place.refuses(line, &["data.name_column: it has a column `ward` already; name that one in data.categorical"]);
+    place.write("1/site.toml", site.replace("name_column = \"site\"\n", ""));
+    place.refuses(line, &["`site`"]);
+}
+
 #[test]
 fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     let place = Place::new();
@@ -191,17 +242,7 @@ fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     place.write("table.csv", &train).write("test.csv", &test);
     place.write("run.toml", config(KEYS, "test_path = \"test.csv\"\n"));
     place.works("train run.toml --quiet --out one");
-    let keys = KEYS.replace("delimiter", "path = \"rows.csv\"\ntest_path = \"test.csv\"\ndelimiter");
-    for site in 0..2 {
-        let name = format!("s{site}");
-        place.write(
-            &format!("{site}/site.toml"),
-            format!("name = \"{name}\"\nindex = {site}\n[data]\n{keys}[tell]\ncategories = true\n"),
-        );
-        place.write(&format!("{site}/rows.csv"), of_site(&train, &name));
-        place.write(&format!("{site}/test.csv"), of_site(&test, &name));
-    }
-    place.write("sites.toml", format!("name = \"ward\"\nrounds = 4\nseed = 3\n[data]\nkind = \"sites\"\n{SMALL}"));
+    write_sites(&place, KEYS, &train, &test);
     let line = "train sites.toml --quiet --sites 0/site.toml,1/site.toml";
     place.works(&format!("{line} --out apart"));
     assert!(place.bytes("one/particles.safetensors") == place.bytes("apart/particles.safetensors"));

@@ -90,6 +90,7 @@ pub fn sites(dir: &Path, task: Task) -> Vec<SiteConfig> {
                 task,
                 header: Header::Yes,
                 delimiter: ",".into(),
+                name_column: String::new(),
                 reading: Reading::default(),
                 test_fraction: 0.2,
                 split: fedstein::datasets::source::TestSplit::Random,

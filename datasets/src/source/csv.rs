@@ -2,7 +2,7 @@
 
 use super::{DataSet, Origin, Rows, Source};
 use crate::columns::codes::{self, Codes};
-use crate::columns::{Categorical, CellKind, Columns, READING, READING_AT_SITE, Reading};
+use crate::columns::{Categorical, CellKind, Columns, READING, Reading};
 use crate::format::csv::{self, CsvOptions, CsvTable, Names, Numbered, Task};
 use crate::format::header::Header;
 use crate::format::table;
@@ -10,8 +10,8 @@ use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
 use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, split};
-use fedstein_schema::Literal::{Float, Text};
-use fedstein_schema::{Accepts, Interval, Key, Kind, joined, key, required};
+use fedstein_schema::Literal::Text;
+use fedstein_schema::{Accepts, Key, Kind, joined, key, required};
 use ndarray::Axis;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -88,13 +88,13 @@ const SPLIT: Key = key(
     "How the test rows are drawn: from all rows, or the same share of each class (stratified), or of each client of `client_column`. Not used with `test_path`.",
 );
 
-const PATH: Key = required(
+pub(super) const PATH: Key = required(
     "path",
     Accepts::Text { may_be_empty: false },
     "The CSV file, relative to the working directory; may be compressed with gzip. The run's `config.toml` has the whole path.",
 );
 
-const TARGET: Key = required(
+pub(super) const TARGET: Key = required(
     "target",
     Accepts::Column { may_be_empty: false },
     "The column to predict, by name, by number from 0, or from the end: -1 is the last.",
@@ -140,58 +140,6 @@ const KEYS: [Key; 24] = joined(&[
     &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
 ]);
 
-/// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
-/// all sites.
-pub const SITE_KEYS: &[Key] = &joined::<23>(&[&SITE_FILE, &READING_AT_SITE, &SITE_SPLIT]);
-
-const SITE_FILE: [Key; 8] = [
-    PATH.doc("The CSV file, relative to the directory of the site's own file; may be compressed with gzip."),
-    TARGET,
-    TASK,
-    HEADER,
-    DELIMITER,
-    TEST_PATH.doc(
-        "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
-    ),
-    key(
-        "validation_path",
-        Accepts::Text { may_be_empty: true },
-        Text(""),
-        "A CSV file with the validation rows, relative as `path`; `validation_fraction` is then ignored. `\"\"`: none.",
-    ),
-    key(
-        "calibration_path",
-        Accepts::Text { may_be_empty: true },
-        Text(""),
-        "A CSV file with the calibration rows, relative as `path`; `calibration_fraction` is then ignored. `\"\"`: none.",
-    ),
-];
-
-const SITE_SPLIT: [Key; 4] = [
-    TEST_FRACTION
-        .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
-    key(
-        "split",
-        Accepts::Choice(&[TestSplit::Random.word(), TestSplit::ByClass.word()]),
-        Text(TestSplit::Random.word()),
-        "How the test rows are drawn: from all rows, or the same share of each class (stratified). Not used with `test_path`.",
-    ),
-    key(
-        "validation_fraction",
-        Accepts::Float(Interval::DECAY),
-        Float(0.0),
-        "Share of the training rows held out to choose settings with (`evaluation.rows = \"validation\"`, the best round of a run \
-         with `stop.patience`, and that of the clients' personal predictors); drawn by the site's `index`. 0: none.",
-    ),
-    key(
-        "calibration_fraction",
-        Accepts::Float(Interval::DECAY),
-        Float(0.0),
-        "Share of the training rows held out for `[calibration]`, beside those for validation; drawn by the site's `index`. 0: \
-         none.",
-    ),
-];
-
 /// The training and test rows of a table, in the file's own units.
 #[derive(Clone, Debug)]
 pub struct Cells {
@@ -219,16 +167,13 @@ pub struct HeldOutFiles<'a> {
 }
 
 impl Csv {
-    /// The rows as cells, for a site of a federation: unlike a whole run, it may have rows of one class only. Scale and limits
-    /// are not used.
-    ///
-    /// # Errors
-    /// A file is missing or damaged, has no such column, or does not fit the task.
-    pub fn site_rows(&self, held_out: HeldOutFiles<'_>, rng: &mut impl Rng) -> Result<Cells, DataError> {
-        self.cells(1, held_out, rng)
-    }
-
-    fn cells(&self, least_classes: usize, held_out: HeldOutFiles<'_>, rng: &mut impl Rng) -> Result<Cells, DataError> {
+    /// The rows as cells, which have at least so many classes.
+    pub(super) fn cells(
+        &self,
+        least_classes: usize,
+        held_out: HeldOutFiles<'_>,
+        rng: &mut impl Rng,
+    ) -> Result<Cells, DataError> {
         let columns = CsvOptions {
             target: &self.target,
             header: self.header,

@@ -21,6 +21,7 @@ mod raetsch;
 mod ringnorm;
 mod set;
 mod signs;
+mod site_table;
 mod sites;
 mod twonorm;
 mod uci_regression;
@@ -38,9 +39,10 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-pub use csv::{Cells, FILE_KEYS, HeldOutFiles, SITE_KEYS, TestSplit, delimiter};
+pub use csv::{Cells, FILE_KEYS, HeldOutFiles, TestSplit, delimiter};
 pub use raetsch::{RaetschSet, RaetschSplit};
 pub use set::{DataFile, DataSet, Origin};
+pub use site_table::SITE_KEYS;
 pub use uci_regression::UciSet;
 
 /// A data source: its description, and the code that reads its rows.
