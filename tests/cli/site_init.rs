@@ -39,6 +39,7 @@ fn a_table_with_texts_dates_ids_and_missing_cells_takes_part_once_its_texts_may_
         "date_format = \"DD.MM.YYYY\"\n",
         "missing = \"indicator\"\n",
         "validation_fraction = 0.1\n",
+        "name_column = \"\"\n",
         "# It decides over `unit`: no run can begin until it is `true`,",
         "categories = false\n",
         "min_rows = 10\n",

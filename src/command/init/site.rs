@@ -43,6 +43,10 @@ fn lines((path, name, index): (&str, &str, usize), survey: &Survey, choice: &Cho
     let mut lines = vec![line("", "name", text(name), String::new()), line("", "index", whole(index), String::new())];
     let data = [of_file(path, survey, choice, false), cells::lines(survey, choice), of_test_rows(choice)].concat();
     lines.extend(data.into_iter().map(|(key, value, found)| line("data", key, value, found)));
+    if survey.header {
+        let found = "The same at all sites, such as \"hospital\", where they differ in ways that no other column says.";
+        lines.push(line("data", "name_column", text(""), found.into()));
+    }
     if let Some((share, _)) = held_out(choice, 1) {
         let found = "With `stop.patience` at the server a tenth of the training rows tells when to stop.";
         lines.push(line("data", "validation_fraction", share, found.into()));
