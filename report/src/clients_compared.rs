@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::metrics::{Evaluation, standard_error};
-use crate::run::SiteScores;
+use crate::site_scores::SiteScores;
 use crate::text::number;
 
 /// The predictors of the clients in this run and in another one, on the test rows of each client.
@@ -70,21 +70,27 @@ impl ClientsCompared {
     /// The result in words; `other` is the name of the other run.
     pub(crate) fn sentence(&self, other: &str) -> String {
         let Self { clients, better, worse, mean_difference, standard_error } = self;
+        let have = if *better == 1 { "has" } else { "have" };
         let mut text = format!(
-            "Of {} clients, {better} have a lower NLL here than in {other}, and {worse} a higher one. The mean difference is {} \
-             nats",
+            "After the last round {better} of {} clients {have} a lower NLL here than in {other}, and {worse} a higher one. The \
+             mean difference is {} nats",
             clients.len(),
             number(*mean_difference)
         );
         if let Some(error) = standard_error {
-            let beyond = mean_difference.abs() > 2.0 * error;
-            let which = if beyond { "beyond" } else { "within" };
-            text +=
-                &format!(", with a standard error over the clients of {}: {which} two standard errors", number(*error));
+            text += &format!(", with a standard error over the clients of {}", number(*error));
+            text += match mean_difference.abs() > 2.0 * error {
+                _ if clients.len() < FEWEST => "; so few clients do not tell whether that is chance",
+                true => ": beyond two standard errors",
+                false => ": within two standard errors",
+            };
         }
         text + "."
     }
 }
+
+/// The fewest clients of which a mean difference is judged, as with seeds.
+const FEWEST: usize = 3;
 
 /// The scores of the predictor that a client uses.
 fn predictor(client: &SiteScores) -> &Evaluation {
@@ -119,11 +125,9 @@ mod tests {
         // The differences are 0.3, -0.1 and -0.3: mean -1/30, standard deviation 0.30551.
         assert!((got.mean_difference + 1.0 / 30.0).abs() < 1e-15);
         assert!((got.standard_error.unwrap() - 0.176_383).abs() < 1e-6);
-        assert!(
-            got.sentence("alone")
-                .starts_with("Of 3 clients, 2 have a lower NLL here than in alone, and 1 a higher one.")
-        );
-        assert!(got.sentence("alone").ends_with("within two standard errors."));
+        let start = "After the last round 2 of 3 clients have a lower NLL here than in alone, and 1 a higher one.";
+        let sentence = got.sentence("alone");
+        assert!(sentence.starts_with(start) && sentence.ends_with("within two standard errors."), "{sentence}");
     }
 
     #[test]

@@ -67,6 +67,7 @@ mod overall;
 pub mod record;
 mod report;
 mod run;
+mod site_scores;
 mod skill;
 mod svg;
 #[cfg(test)]
@@ -89,7 +90,8 @@ pub use json::SCHEMA_VERSION;
 pub use overall::Overall;
 pub use record::{HEADLINE, RoundRecord};
 pub use report::{Content, Report};
-pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary, SiteScores};
+pub use run::{Comparison, PartitionTable, PersonalRow, PersonalTable, RunSummary};
+pub use site_scores::SiteScores;
 pub use svg::{
     AxisSpec, ContourFigure, FigureLine, FigurePoint, IntervalFigure, IntervalGroup, IntervalRow, LineFigure, Plane,
     Stroke, curves_svg, partition_svg,

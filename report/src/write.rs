@@ -7,7 +7,7 @@ use crate::error::ReportError;
 use crate::files::{FileError, remove_if_there, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
-use crate::run::SiteScores;
+use crate::site_scores::SiteScores;
 use crate::verdict::CalibrationVerdict;
 use crate::{csv, html, json, svg};
 

@@ -4,7 +4,7 @@
 /// and what messages call it.
 ///
 /// The enum is `Copy` and compared by `==`; further traits are derived in an attribute. Its constants and functions are
-/// `ALL`, `WORDS`, `word` and `named`.
+/// `ALL`, `WORDS`, `word` and `named`. A crate that uses it depends on this one under its own name, `fedstein_schema`.
 ///
 /// [`Accepts::Choice`]: crate::Accepts::Choice
 ///

@@ -50,10 +50,14 @@ impl LocalSvgdConfig {
         personal: true,
         untrained_part: true,
         model_prior: true,
-        replies: Replies::Different("clients send no parameters"),
+        replies: Replies::Different(NOTHING_SENT),
+        unclipped: Some(NOTHING_SENT),
         ..Capabilities::FEDERATED
     };
 }
+
+/// Why no rule for replies applies.
+const NOTHING_SENT: &str = "clients send no parameters";
 
 /// A server without parameters to send.
 struct Server<B: Backend> {

@@ -263,7 +263,7 @@ impl<B: Backend> SiteClient<B> {
             )));
         }
         // Training on texts that a server guesses would say which there are.
-        if !self.rows.may_tell_texts(self.site.tell) {
+        if !self.rows.may_tell_texts(&self.site) {
             return Err(RunError::Config(format!("the site {NO_TEXTS}")));
         }
         let config = client_config::at_site(&terms.config).map_err(RunError::Config)?;
@@ -392,7 +392,7 @@ impl<B: Backend> SiteClient<B> {
         if !tell.products_of(unit_count(&self.rows.train)) {
             return Err(format!("this site {NO_PRODUCTS}"));
         }
-        if !self.rows.may_tell_texts(*tell) {
+        if !self.rows.may_tell_texts(&self.site) {
             return Err(format!("this site {NO_TEXTS}"));
         }
         self.rows.must_hold(card.features, self.site.limits)?;

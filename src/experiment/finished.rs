@@ -89,6 +89,12 @@ pub struct Finished {
     pub(super) model: Option<Arc<dyn Model>>,
 }
 
+/// What is read of a summary first: one of another version may lack any other field.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
 impl Finished {
     /// Reads the small files of a run.
     ///
@@ -113,14 +119,15 @@ impl Finished {
             serde_json::from_str(text)
                 .map_err(|error| RunError::Config(format!("{}: {error}", path.join(name).display())))
         }
-        let mut summary: Summary = parse(path, run_dir::SUMMARY, &text(run_dir::SUMMARY)?)?;
-        if summary.schema_version != SCHEMA_VERSION {
+        let summary = text(run_dir::SUMMARY)?;
+        let Version { schema_version } = parse(path, run_dir::SUMMARY, &summary)?;
+        if schema_version != SCHEMA_VERSION {
             return Err(RunError::Config(format!(
-                "{}: `schema_version` is {}; this program reads {SCHEMA_VERSION}",
-                path.join(run_dir::SUMMARY).display(),
-                summary.schema_version
+                "{}: `schema_version` is {schema_version}; this program reads {SCHEMA_VERSION}",
+                path.join(run_dir::SUMMARY).display()
             )));
         }
+        let mut summary: Summary = parse(path, run_dir::SUMMARY, &summary)?;
         let card: ModelCard = parse(path, run_dir::MODEL, &text(run_dir::MODEL)?)?;
         let in_card = |problem| RunError::Config(format!("{}: {problem}", path.join(run_dir::MODEL).display()));
         card.check().map_err(in_card)?;

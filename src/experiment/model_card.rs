@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use super::artifact::PARTICLES;
 use super::config::{Config, EvaluationRows};
 use super::finished::Finished;
+use super::personal::PersonalResults;
 use super::provenance::Provenance;
 use super::run_dir;
+use crate::algorithm::Algorithm as _;
 use crate::datasets::Reading;
 use crate::error::RunError;
-use crate::metrics::{Metric, View};
+use crate::metrics::{Metric, Over, View};
 use crate::report::{PartitionTable, PersonalTable, decimals};
 
 /// The type of rows that the program brought: no data set of fedstein.
@@ -87,10 +89,23 @@ impl Card<'_> {
         }
     }
 
-    /// The metrics of the report's cards that have a value.
+    /// The metrics of the report's cards that have a value: those of the clients' personal predictors over all rows, where
+    /// those of the server's particles say nothing.
     fn metrics(&self) -> Vec<(&'static Metric, f64)> {
-        let value = |metric: &'static Metric| Some((metric, self.report["overall"][metric.key].as_f64()?));
-        Metric::in_view(View::Card).into_iter().filter_map(value).collect()
+        let value = |metric: &'static Metric| match self.personal_instead() {
+            Some(personal) => {
+                let column = metric.personal.iter().find(|column| column.over == Over::Rows)?;
+                personal.last.numbers.get(column.key).copied().flatten()
+            }
+            None => self.report["overall"][metric.key].as_f64(),
+        };
+        Metric::in_view(View::Card).into_iter().filter_map(|metric| Some((metric, value(metric)?))).collect()
+    }
+
+    /// The results of the clients' personal predictors, where a part of the server's particles is untrained.
+    fn personal_instead(&self) -> Option<&PersonalResults> {
+        let untrained = self.config.algorithm.capabilities().untrained_part;
+        self.run.summary.personal.as_ref().filter(|_| untrained)
     }
 
     /// The head in YAML. A text in quotes of JSON is one of YAML too.
@@ -174,6 +189,10 @@ impl Card<'_> {
     }
 
     fn results(&self, text: &mut String) {
+        if let Some(personal) = self.personal_instead() {
+            text.push_str("## Results\n\n");
+            return personal_table(text, &personal.table());
+        }
         let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
         let which = match self.config.evaluation.rows {
             EvaluationRows::Test => "test rows, which were held out from training",
@@ -230,9 +249,14 @@ impl Card<'_> {
     }
 
     fn calibration(&self, text: &mut String) -> Result<(), RunError> {
+        text.push_str("## Calibration\n\n");
+        if self.personal_instead().is_some() {
+            text.push_str("The section \"Clients\" of the report has a verdict on each client's probabilities.\n\n");
+            return Ok(());
+        }
         let verdict = &self.report["verdict"];
         let word = |key: &str| verdict[key].as_str().unwrap_or_default();
-        let _ = writeln!(text, "## Calibration\n\n**{}.** {}\n", plain(word("headline")), plain(word("text")));
+        let _ = writeln!(text, "**{}.** {}\n", plain(word("headline")), plain(word("text")));
         let of_calibration_rows = self.run.recalibrated(None)?.notes(false);
         if !of_calibration_rows.is_empty() {
             let _ = writeln!(

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::config::Config;
 use super::finished::Finished;
 use super::model_card;
 use super::personal::PersonalResults;
@@ -122,6 +123,8 @@ impl Finished {
             None => options.bins.unwrap_or(config.evaluation.bins),
         };
         let (compare, any) = (options.compare, options.other_rows);
+        // Clients are compared on the same rows alone.
+        let same_rows = if any { &[] } else { compare };
         let run = |rows: TestRows| -> Result<Option<RunSummary>, RunError> {
             Ok(Some(RunSummary {
                 config_toml: self.config_toml.clone(),
@@ -134,7 +137,7 @@ impl Finished {
                 facts: summary.facts.clone(),
                 notes: summary.notes.clone(),
                 calibration: summary.calibration.clone(),
-                compare: self.with_clients(comparisons(compare, &title, &rows.or_any(any), bins)?, compare)?,
+                compare: self.with_clients(comparisons(compare, &title, &rows.or_any(any), bins)?, same_rows)?,
             }))
         };
         let seed = config.seed;
@@ -163,27 +166,36 @@ impl Finished {
     /// # Errors
     /// The configuration of a run cannot be read.
     fn with_clients(&self, mut compared: Vec<Comparison>, others: &[Self]) -> Result<Vec<Comparison>, RunError> {
-        for (comparison, other) in compared.iter_mut().zip(others) {
-            if self.has_the_clients_of(other)? {
-                comparison.clients = ClientsCompared::new(self.client_scores(), other.client_scores());
+        let config = self.config()?;
+        for (comparison, run) in compared.iter_mut().zip(others) {
+            let other = run.config()?;
+            if self.has_the_clients_of(run, &config, &other) {
+                comparison.clients = ClientsCompared::new(self.client_scores(&config), run.client_scores(&other));
             }
         }
         Ok(compared)
     }
 
-    /// The scores of each client's predictor on its own test rows; none where they were not scored.
-    fn client_scores(&self) -> &[SiteScores] {
-        if self.summary.sites.is_empty() { &self.summary.clients } else { &self.summary.sites }
+    /// The scores of each client's predictor on its own test rows; none where they were not scored, as at sites that have
+    /// scored the server's particles alone, of which a part is untrained.
+    fn client_scores(&self, config: &Config) -> &[SiteScores] {
+        let sites = &self.summary.sites;
+        let untrained = config.algorithm.capabilities().untrained_part;
+        match sites.is_empty() {
+            true => &self.summary.clients,
+            false if untrained && sites.iter().all(|site| site.own.is_none()) => &[],
+            false => sites,
+        }
     }
 
     /// Whether the clients of another run are the same: the same sites, or the same rows assigned in the same way.
-    fn has_the_clients_of(&self, other: &Self) -> Result<bool, RunError> {
-        let names = |run: &'_ Self| run.summary.sites.iter().map(|site| site.name.clone()).collect::<Vec<_>>();
-        if names(self) != names(other) || self.summary.partition != other.summary.partition {
-            return Ok(false);
-        }
-        let (one, two) = (self.config()?, other.config()?);
-        Ok(one.rows_are_at_sites() || (one.seed == two.seed && one.partition == two.partition))
+    fn has_the_clients_of(&self, other: &Self, config: &Config, of_other: &Config) -> bool {
+        let names = |run: &Self| run.summary.sites.iter().map(|site| site.name.clone()).collect::<Vec<_>>();
+        let assigned = |config: &Config| (config.seed, config.partition.clone());
+        names(self) == names(other)
+            && self.summary.partition == other.summary.partition
+            && config.evaluation.rows == of_other.evaluation.rows
+            && (config.rows_are_at_sites() || assigned(config) == assigned(of_other))
     }
 
     /// The sums over the test rows of all sites, of a run whose rows are at sites.

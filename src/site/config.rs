@@ -189,7 +189,7 @@ pub fn schema() -> &'static Schema {
 ///
 /// # Errors
 /// Two sites have the same directory.
-pub fn states_are_apart(files: &[PathBuf]) -> Result<(), ConfigError> {
+pub(crate) fn states_are_apart(files: &[PathBuf]) -> Result<(), ConfigError> {
     let mut known: Vec<(PathBuf, &Path)> = Vec::new();
     for file in files {
         let Ok(SiteConfig { state, .. }) = SiteConfig::load(file) else { continue };
@@ -238,6 +238,16 @@ impl SiteConfig {
             return Err(ConfigError::Conflict(format!(
                 "{}: `data.validation_fraction` and `data.calibration_fraction` are {share} together, which leaves no training \
                  rows; they must be less than 1",
+                path.display()
+            )));
+        }
+        let SiteData { target, reading, name_column, .. } = &site.data;
+        let named = reading.no_features().into_iter().chain([("data.target", std::slice::from_ref(target))]);
+        if let Some((key, _)) =
+            named.into_iter().find(|(_, columns)| !name_column.is_empty() && columns.contains(name_column))
+        {
+            return Err(ConfigError::Conflict(format!(
+                "{}: `data.name_column` is the name of a further column, but `{key}` names `{name_column}` too",
                 path.display()
             )));
         }
@@ -337,6 +347,13 @@ impl SiteData {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_without_parents_is_the_same_place() {
+        for (path, place) in [("/a/b/../c", "/a/c"), ("/a/./b", "/a/b"), ("/a/../../b", "/b"), ("/a/b", "/a/b")] {
+            assert_eq!(without_parents(Path::new(path)), Path::new(place), "{path}");
+        }
+    }
 
     #[test]
     fn every_key_is_read_and_paths_are_relative_to_the_file() {

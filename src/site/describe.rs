@@ -42,8 +42,8 @@ pub struct SiteRows {
 
 impl SiteRows {
     /// Whether a server may be told what there is in the columns of texts; also where there are none.
-    pub fn may_tell_texts(&self, tell: Tell) -> bool {
-        tell.categories || !self.columns.kinds.contains(&CellKind::Category)
+    pub fn may_tell_texts(&self, site: &SiteConfig) -> bool {
+        tells_texts(site, &self.columns)
     }
 
     /// Checks that the rows with so many features are no more numbers than the site computes with.
@@ -78,11 +78,7 @@ impl SiteRows {
         let files = HeldOutFiles { validation: validation_path, calibration: calibration_path };
         let mut cells = site.data.table().site_rows(files, &mut rng)?;
         if !site.data.name_column.is_empty() {
-            let refuse = |problem: String| DataError::Columns {
-                path: site.data.path.clone(),
-                problem: format!("data.name_column: {problem}"),
-            };
-            cells = cells.with_category(&site.data.name_column, &site.name).map_err(refuse)?;
+            cells = cells.with_name(&site.data.path, &site.data.name_column, &site.name)?;
         }
         let Cells { train, test, validation, calibration, columns, mut notes } = cells;
         let all = unit_count(&train);
@@ -106,6 +102,13 @@ impl SiteRows {
         let (sha256, fingerprint) = (key.sha256, key.fingerprint);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256, fingerprint, unkept })
     }
+}
+
+/// Whether the texts of columns are told. That of `data.name_column` is the site's name, which is told in any case.
+fn tells_texts(site: &SiteConfig, columns: &Columns) -> bool {
+    let of_name = columns.kinds.len().checked_sub(1).filter(|_| !site.data.name_column.is_empty());
+    let is_secret = |(at, kind): (usize, &CellKind)| *kind == CellKind::Category && Some(at) != of_name;
+    site.tell.categories || !columns.kinds.iter().enumerate().any(is_secret)
 }
 
 /// Makes the cells of a column missing where fewer training rows, or groups, than `tell.min_rows` have a value: a sum over
@@ -257,7 +260,7 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         features: train.feature_names.clone(),
         columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
         target: target(site, rows),
-        sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, site.tell.categories)),
+        sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, tells_texts(site, columns))),
         products: site.tell.products_of(unit_count(train)),
         print: print(run, sha256),
     }
@@ -297,7 +300,11 @@ pub(super) fn has_fractions(names: &[String]) -> bool {
 /// What may be told of columns that are not numbers alone.
 fn columns_told(site: &SiteConfig, train: &Dataset, columns: &Columns) -> ColumnsTold {
     let texts = || tallies(train, columns).into_iter().map(|tally| tally.texts.into_keys().collect()).collect();
-    ColumnsTold { kinds: columns.kinds.clone(), missing: columns.missing, texts: site.tell.categories.then(texts) }
+    ColumnsTold {
+        kinds: columns.kinds.clone(),
+        missing: columns.missing,
+        texts: tells_texts(site, columns).then(texts),
+    }
 }
 
 fn sums(train: &Dataset, columns: &Columns, categories: bool) -> Sums {

@@ -48,7 +48,7 @@ pub fn measure(
         return misfit("a mean that was sent is not finite");
     }
     // The counts of texts that a server guesses would say which there are.
-    if !rows.may_tell_texts(site.tell) {
+    if !rows.may_tell_texts(site) {
         return misfit(&format!("it {NO_TEXTS}"));
     }
     let features = match (means.features.len(), encoding) {

@@ -35,9 +35,8 @@ mod pooled_tables;
 
 pub use agree::{Agreement, Means, agree};
 pub use check::MOST_ROWS;
-pub use config::{
-    MOST_INDEX, NO_PRODUCTS, NO_SUMS, NO_TEXTS, SiteConfig, SiteData, SiteLimits, Tell, schema, states_are_apart,
-};
+pub(crate) use config::states_are_apart;
+pub use config::{MOST_INDEX, NO_PRODUCTS, NO_SUMS, NO_TEXTS, SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{ColumnsTold, Description, SiteRows, Sums, TargetDescription, describe, is_scored, print, problems};
 pub use disagreement::Disagreement;
 pub use disk::{Disk, DiskError, MEANS, PRODUCTS, RESIDUALS};

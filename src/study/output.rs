@@ -104,7 +104,7 @@ fn claim(plan: &Plan<'_>, at: usize, row: &judge::Row) -> String {
     let setting = plan.setting(at % plan.settings.len());
     let setting = if setting.is_empty() { String::new() } else { format!(" ({setting})") };
     let difference = if row.difference.is_empty() { String::new() } else { format!(": {}", row.difference) };
-    format!("{:<13} {}{setting}{difference}", answer(row.verdict), row.what)
+    format!("{:<9} {}{setting}{difference}", answer(row.verdict), row.what)
 }
 
 /// A row for each run.

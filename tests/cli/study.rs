@@ -272,7 +272,7 @@ fn a_run_that_ended_early_has_the_results_of_its_best_round() {
 }
 
 #[test]
-fn claims_are_held_not_held_or_not_tellable() {
+fn claims_are_held_not_held_or_undecided() {
     let place = Place::new();
     // Steps of this size leave the network as it was drawn.
     let text = format!(
@@ -283,10 +283,10 @@ fn claims_are_held_not_held_or_not_tellable() {
     place.write("claims.toml", text.replace("local_steps = 5", "local_steps = 50"));
     let printed = place.works("study claims.toml --jobs 2").stdout;
     let lines: Vec<&str> = printed.lines().collect();
-    assert!(lines[0].starts_with("held          taught better than drawn in accuracy: +"), "{printed}");
-    assert!(lines[1].starts_with("not held      drawn better than taught in nll: +"), "{printed}");
+    assert!(lines[0].starts_with("held      taught better than drawn in accuracy: +"), "{printed}");
+    assert!(lines[1].starts_with("not held  drawn better than taught in nll: +"), "{printed}");
     // The last two are equal to the digit: not the claimed order, and no error.
-    assert!(lines[2].starts_with("undecided  taught better than slow"), "{printed}");
+    assert!(lines[2].starts_with("undecided taught better than slow"), "{printed}");
     let page = place.text("studies/claims/claims.md");
     assert!(page.contains("| taught better than drawn in accuracy |  | **held** | +"), "{page}");
     assert!(page.contains("| **not held** | +") && page.contains("| **undecided** | +"), "{page}");

@@ -527,6 +527,12 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
         printed.contains(own) && !printed.contains("test rows: 359") && !printed.contains("often right"),
         "{printed}"
     );
+    let card = place.text("c/report/MODEL_CARD.md");
+    let last = &place.json("c/summary.json")["personal"]["last"]["numbers"];
+    assert!(
+        card.contains(&format!("value: {}", last["personal_accuracy"])) && !card.contains("most frequent"),
+        "{card}"
+    );
 }
 
 #[test]

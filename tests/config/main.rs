@@ -287,7 +287,7 @@ fn a_section_used_as_a_key_is_answered_with_how_to_write_it() {
 #[test]
 fn a_key_of_another_kind_is_answered_with_the_kinds_that_use_it() {
     let message = error("[algorithm]\nkind = \"fedavg\"\nparticles = 5");
-    let expected = "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `newton-dsvgd`, `u-dsvgd`, `p-dsvgd`, `svgd`, `sgld`, `dsgld`, `pvi`, `gvi`, `pmd`, `npv`, `fedwba`, `pfedbayes`, `pfedvem`";
+    let expected = "e.toml, line 3: `algorithm.particles` is not used by algorithm kind `fedavg`; it belongs to `dsvgd`, `newton-dsvgd`, `u-dsvgd`, `p-dsvgd`, `svgd`, `local-svgd`, `sgld`, `dsgld`, `pvi`, `gvi`, `pmd`, `npv`, `fedwba`, `pfedbayes`, `pfedvem`";
     assert_eq!(message, expected);
     assert!(error("[data]\npath = \"x\"").contains("it belongs to `csv`"));
 }
@@ -613,12 +613,16 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
 }
 
 #[test]
-fn early_stopping_does_not_look_at_parameters_of_which_a_part_is_untrained() {
+fn stopping_and_calibration_do_not_look_at_parameters_of_which_a_part_is_untrained() {
     let keys = "partition.validation = 0.1\nstop.patience = 3";
     for kind in ["fedper", "pfedgp"] {
         let message = error(&format!("algorithm.kind = \"{kind}\"\n{keys}"));
         assert!(message.contains(&format!("algorithm kind `{kind}` leaves a part untrained")), "{message}");
     }
+    let message = error("algorithm.kind = \"local-svgd\"\npartition.calibration = 0.2");
+    assert!(message.contains("algorithm kind `local-svgd` leaves a part untrained; it must be 0"), "{message}");
+    let message = error("algorithm.kind = \"local-svgd\"\nfederation.robust = \"norm-clip\"");
+    assert!(message.contains("clients send no parameters; it must be \"none\""), "{message}");
 }
 
 #[test]

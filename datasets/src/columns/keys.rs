@@ -144,7 +144,7 @@ impl Reading {
     }
 
     /// The named columns that are no feature, with their keys.
-    pub(crate) fn no_features(&self) -> [(&'static str, &[String]); 3] {
+    pub fn no_features(&self) -> [(&'static str, &[String]); 3] {
         [("data.ignore", &self.ignore), ("data.id", &self.id), (Self::GROUP, self.group())]
     }
 

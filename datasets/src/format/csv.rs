@@ -318,6 +318,8 @@ pub(super) struct Cells {
     /// Whether a row with one is left out.
     drops: bool,
     purpose: Purpose,
+    /// The feature that is the natural client, whose cells are names and none is missing.
+    client: Option<usize>,
 }
 
 impl Cells {
@@ -333,7 +335,8 @@ impl Cells {
             (Some(names), _) => reading.missing_cells(columns.iter().map(|&column| names[column].as_str())),
         };
         let missing = reading.missing != Missing::Error;
-        Self::of(columns, (kinds, missing_cells), reading, (missing, Purpose::Train))
+        let client = columns.iter().position(|column| matches!(roles[*column], Role::Client { .. }));
+        Self { client, ..Self::of(columns, (kinds, missing_cells), reading, (missing, Purpose::Train)) }
     }
 
     /// Cells of some columns.
@@ -351,7 +354,19 @@ impl Cells {
         let categories = kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Category);
         let texts = categories.map(|(at, _)| (at, Names::default())).collect();
         let (notation, drops) = (reading.notation(), purpose == Purpose::Train && reading.missing == Missing::Drop);
-        Self { columns, kinds, texts, values: Vec::new(), dropped: 0, notation, missing_cells, missing, drops, purpose }
+        Self {
+            columns,
+            kinds,
+            texts,
+            values: Vec::new(),
+            dropped: 0,
+            notation,
+            missing_cells,
+            missing,
+            drops,
+            purpose,
+            client: None,
+        }
     }
 
     /// Reads the cells of a row, which may have no target; `false` where `missing = "drop"` leaves it out.
@@ -362,7 +377,9 @@ impl Cells {
         let start = self.values.len();
         for (at, (&column, &kind)) in self.columns.iter().zip(&self.kinds).enumerate() {
             let value = match kind {
-                _ if self.missing_cells.hold(at, lines.field(column)) => self.missing(lines, at)?,
+                _ if self.client != Some(at) && self.missing_cells.hold(at, lines.field(column)) => {
+                    self.missing(lines, at)?
+                }
                 CellKind::Category => {
                     category((lines, column), self.texts.entry(at).or_default(), &self.notation, self.purpose)?
                 }

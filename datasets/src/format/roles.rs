@@ -91,9 +91,11 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     for ((key, columns), kind) in reading.named_features().into_iter().zip(kinds) {
         for column in columns {
             let found = lines.find(column)?.ok_or_else(|| lines.no_column_of(key, column))?;
-            match named.by.get(&found) {
-                Some(&CLIENT) if kind == CellKind::Category => named.roles[found] = Role::Client { is_feature: true },
-                _ => named.name(lines, found, key, Role::Feature(kind))?,
+            // In the same spelling, by which new rows know that it is a feature.
+            let is_client = named.roles[found] == Role::Client { is_feature: false } && *column == options.client;
+            match is_client && kind == CellKind::Category {
+                true => named.roles[found] = Role::Client { is_feature: true },
+                false => named.name(lines, found, key, Role::Feature(kind))?,
             }
         }
     }

@@ -6,8 +6,9 @@ use crate::prepare::TEST_FRACTION;
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::{Float, Text};
 use fedstein_schema::{Accepts, Interval, Key, joined, key};
-use ndarray::{Array2, Axis, concatenate};
+use ndarray::Array2;
 use rand::Rng;
+use std::path::Path;
 
 /// The keys of a file that a site of a federation holds alone: without natural clients, scale and limits, which concern
 /// all sites.
@@ -23,7 +24,7 @@ const SITE_FILE: [Key; 9] = [
         "name_column",
         Accepts::Text { may_be_empty: true },
         Text(""),
-        "The name of a further column, in which every row of this site has the site's `name`: a feature that says at which site a row is. All sites of a run have it, and `tell.categories`. `\"\"`: none.",
+        "The name of a further column, in which every row of this site has the site's `name`: a feature that says at which site a row is. All sites of a run have it, or none. `\"\"`: none.",
     ),
     TEST_PATH.doc(
         "A second CSV file with the test rows, relative as `path`; `test_fraction` is then ignored. `\"\"`: none.",
@@ -79,23 +80,28 @@ impl Csv {
 }
 
 impl Cells {
-    /// The same rows with a further column of categories, after the others, in which every row has the same text.
+    /// The same rows with a further column of categories, after the others, in which every row has the site's name.
     ///
     /// # Errors
-    /// The columns have no names, or there is one of this name; the error is a sentence.
-    pub fn with_category(mut self, name: &str, text: &str) -> Result<Self, String> {
+    /// The columns of `file` have no names, or one has this name.
+    pub fn with_name(mut self, file: &Path, column: &str, name: &str) -> Result<Self, DataError> {
+        let refuse = |problem: &str| {
+            Err(DataError::Columns { path: file.to_path_buf(), problem: format!("data.name_column: {problem}") })
+        };
         match &self.train.feature_names {
-            None => return Err("its columns have no names; give the file a header".into()),
-            Some(names) if names.iter().any(|known| known == name) => {
-                return Err(format!("it has a column `{name}` already; name that one in data.categorical instead"));
+            None => return refuse("its columns have no names; give the file a header"),
+            Some(names) if names.iter().any(|known| known == column) => {
+                return refuse(&format!(
+                    "it has a column `{column}` already; name that one in data.categorical instead"
+                ));
             }
             Some(_) => {}
         }
         let held_out = [Some(&mut self.test), self.validation.as_mut(), self.calibration.as_mut()];
         for rows in held_out.into_iter().flatten().chain([&mut self.train]) {
-            add_first_category(rows, name);
+            add_first_category(rows, column);
         }
-        self.columns.texts.insert(self.columns.kinds.len(), vec![text.to_owned()]);
+        self.columns.texts.insert(self.columns.kinds.len(), vec![name.to_owned()]);
         self.columns.kinds.push(CellKind::Category);
         Ok(self)
     }
@@ -103,10 +109,9 @@ impl Cells {
 
 /// Adds a column in which every cell is the first text of a category.
 fn add_first_category(rows: &mut Dataset, name: &str) {
-    let column = Array2::zeros((rows.features.nrows(), 1));
-    if let Ok(features) = concatenate(Axis(1), &[rows.features.view(), column.view()]) {
-        rows.features = features;
-    }
-    rows.feature_shape = vec![rows.features.ncols()];
+    let (height, width) = rows.features.dim();
+    let cell = |(row, at)| if at < width { rows.features[[row, at]] } else { 0.0 };
+    rows.features = Array2::from_shape_fn((height, width + 1), cell);
+    rows.feature_shape = vec![width + 1];
     rows.feature_names.iter_mut().for_each(|names| names.push(name.to_owned()));
 }

@@ -12,7 +12,7 @@ use crate::metrics::{
 };
 use crate::overall::Overall;
 use crate::report::{Content, Report};
-use crate::run::{SiteScores, badness};
+use crate::site_scores::{SiteScores, badness};
 use crate::skill::Skill;
 use crate::verdict::CalibrationVerdict;
 

@@ -5,7 +5,7 @@ use crate::analysis::GroupAnalysis;
 use crate::clients_compared::{ClientPair, ClientsCompared};
 use crate::metrics::{Metric, View};
 use crate::overall::Overall;
-use crate::run::SiteScores;
+use crate::site_scores::SiteScores;
 use crate::text::{escape, number, rows, thousands};
 
 pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \

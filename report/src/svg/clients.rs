@@ -3,7 +3,8 @@
 use super::reliability::shorten;
 use super::{Axis, Picture, SERIES, WIDTH};
 use crate::metrics::{Bin, share_interval};
-use crate::run::{Comparison, SiteScores};
+use crate::run::Comparison;
+use crate::site_scores::SiteScores;
 use crate::text::rows;
 
 /// Panels beside one another, and the most panels of clients.

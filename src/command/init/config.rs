@@ -18,7 +18,7 @@ const ABOUT_AXES: &str = "`newton-dsvgd` takes features for uncorrelated. In reg
                           classifications they change little.";
 
 /// When the client is worth a feature (docs/data.md, "The client as a feature").
-const ABOUT_LEVELS: &str = "Where clients differ in ways that the other columns do not say, such as how ill their patients are, try `categorical` with it.";
+const ABOUT_LEVELS: &str = "Where clients differ in ways that the other columns do not say, such as how ill their patients are, name it in `categorical` too.";
 
 /// Below this number of rows a linear model is worth a try.
 const FEW_ROWS: usize = 1000;
@@ -50,7 +50,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     if let Some(client) = choice.client {
         let key = key_of(client, survey.columns.len());
         let others = others("could be the clients as well", &choice.other_clients);
-        lines.push(data("client_column", text(&key), [ABOUT_LEVELS, &others].join(" ").trim_end().to_owned()));
+        lines.push(data("client_column", text(&key), [&others, ABOUT_LEVELS].join(" ").trim_start().to_owned()));
     } else if !choice.other_clients.is_empty() {
         let found = others("could be the clients (with `partition.kind = \"by-column\"`)", &choice.other_clients);
         lines.push(data("client_column", text(""), found));

@@ -162,7 +162,7 @@ impl Config {
         }
         if can.untrained_part {
             return Ok(Some(format!(
-                "`{key}` looks at the published parameters, of which algorithm kind `{algorithm}` leaves a part untrained that each \
+                "`{key}` looks at the global particles, of which algorithm kind `{algorithm}` leaves a part untrained that each \
                  client has for itself; leave it out"
             )));
         }
@@ -181,6 +181,13 @@ impl Config {
 
     fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
         let has_rows = self.partition()?.calibration > 0.0 || self.rows_are_at_sites();
+        if self.partition()?.calibration > 0.0 && self.algorithm.capabilities().untrained_part {
+            return Ok(Some(format!(
+                "`partition.calibration` holds rows out to calibrate the global particles, of which algorithm kind `{}` leaves a \
+                 part untrained; it must be 0",
+                self.algorithm.name()
+            )));
+        }
         Ok(self.calibration.conflict(data, has_rows))
     }
 

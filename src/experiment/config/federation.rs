@@ -77,7 +77,7 @@ const KEYS: &[Key] = &[
         "robust",
         Choice(RobustRule::WORDS),
         T(RobustRule::None.word()),
-        "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `newton-dsvgd`, `local-svgd`, `pvi`, `dsgld`. `pvi` refuses every rule.",
+        "Rule that bounds the influence of a few poisoned replies: `norm-clip` shortens changes to `robust_clip` times their median length; `median` and `trimmed` replace means by coordinate-wise medians and trimmed means, with `fedwba` by the Wasserstein median and the barycenter without the outermost sets. The last two need at least three clients per round, and are refused where replies do not estimate the same quantity: `dsvgd`, `u-dsvgd`, `p-dsvgd`, `newton-dsvgd`, `local-svgd`, `pvi`, `dsgld`. `local-svgd` and `pvi` refuse every rule.",
     ),
     key(
         "robust_clip",

@@ -1,0 +1,66 @@
+//! The scores of the sites or clients that hold the rows, one by one.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
+use crate::verdict::FEWEST_ROWS;
+
+/// The scores of one of several sites or clients that hold the rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteScores {
+    /// Its name.
+    pub name: String,
+    /// Its index among the clients, from 0.
+    pub index: usize,
+    /// The headline numbers of the global particles on its test rows; without rows where it sent no usable scores.
+    pub evaluation: Evaluation,
+    /// Its equal-width bins; none for a regression.
+    pub bins: Vec<Bin>,
+    /// The headline numbers of its personal predictor on the same rows, where that was scored.
+    #[serde(default)]
+    pub own: Option<Evaluation>,
+    /// The 95 % interval of the signed gap; `None` for a regression, and in a file written before this field existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_interval: Option<Interval>,
+}
+
+impl SiteScores {
+    /// The scores of a site or client, from its sums over rows, and from those of its personal predictor where it has one besides.
+    pub fn of_sums(name: String, index: usize, scores: &ClientScores, own: Option<&ClientScores>) -> Self {
+        Self {
+            name,
+            index,
+            evaluation: Evaluation::of_sums(scores),
+            bins: scores.bins(),
+            own: own.map(Evaluation::of_sums),
+            gap_interval: scores.signed_gap_interval(),
+        }
+    }
+
+    /// Those with rows, the worst calibrated first: by the distance of the calibration error from 0 beyond its interval,
+    /// then by the NLL.
+    pub(crate) fn worst_first(all: &[Self]) -> Vec<&Self> {
+        let mut sorted: Vec<&Self> = all.iter().filter(|scores| scores.evaluation.rows > 0).collect();
+        sorted.sort_by(|a, b| b.badness().partial_cmp(&a.badness()).unwrap_or(Ordering::Equal));
+        sorted
+    }
+
+    fn badness(&self) -> (f64, f64) {
+        let of = &self.evaluation;
+        badness(of.rows, self.gap_interval, of.coverage_90, of.nll)
+    }
+}
+
+/// How far the calibration error of some rows is from 0 beyond its interval, or the coverage of 90 % intervals from 0.9, and
+/// the NLL. Rows so few that there is no verdict on them come last.
+pub(crate) fn badness(rows: usize, gap: Option<Interval>, coverage_90: Option<f64>, nll: Option<f64>) -> (f64, f64) {
+    let coverage = coverage_90.map(|share| share_interval(share, rows.max(1)));
+    let (range, perfect) = match (gap, coverage) {
+        (Some(gap), _) => (Some(gap), 0.0),
+        (None, coverage) => (coverage, 0.9),
+    };
+    let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
+    (if rows < FEWEST_ROWS { -1.0 } else { beyond }, nll.unwrap_or(0.0))
+}
