@@ -35,6 +35,9 @@ pub fn algorithms() -> Vec<&'static str> {
     algorithms_that(|_| true)
 }
 
+/// The method whose messages have no parameters: nothing moves at the server.
+pub const SILENT: &str = "local-svgd";
+
 /// Whether an algorithm has clients, whose predictors can be scored.
 pub fn has_clients(algorithm: &str) -> bool {
     !algorithms_that(|can| can.centralised).contains(&algorithm)
