@@ -164,6 +164,12 @@ impl<B: Backend> SiteResults<'_, B> {
         write(run_dir::CONFIG, self.config_of_site(rows)?.as_bytes())?;
         let mut card = (*card).clone();
         card.prior_correction = self.correction.map(<[f64]>::to_vec);
+        // New rows here are the site's own.
+        for column in card.encoding.iter_mut().flat_map(|encoding| &mut encoding.columns) {
+            if column.name.as_ref().is_some_and(|name| *name == site.data.name_column) {
+                column.default = Some(site.name.clone());
+            }
+        }
         write(run_dir::MODEL, &to_json(&card)?)?;
         if let Some(particles) = predictor.particles() {
             write(run_dir::PARTICLES, &to_safetensors(particles)?)?;

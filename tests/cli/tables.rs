@@ -228,6 +228,21 @@ fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
     place.write("new.csv", of_site(&test, "s1"));
     place.refuses("predict one --input new.csv", &["`site`"]);
 
+    // A site's own results know where its rows are, and the server's do not.
+    let run = place.names("1/state").into_iter().find(|name| name != "rows").unwrap();
+    let keys = "--set data.delimiter=; --set data.decimal=, --set data.date_format=DD.MM.YYYY --set data.id=patient";
+    place.works(&format!("{line} {keys} --out server"));
+    place.refuses("predict server --input new.csv", &["`site`"]);
+    let here = place.works(&format!("predict 1/state/{run}/results --input new.csv"));
+    place.write(
+        "named.csv",
+        of_site(&test, "s1")
+            .replace(";ill\n", ";s1;ill\n")
+            .replace(";well\n", ";s1;well\n")
+            .replace(";outcome", ";site;outcome"),
+    );
+    assert_eq!(place.works("predict server --input named.csv").stdout, here.stdout);
+
     let site = place.text("1/site.toml");
     place.write("1/site.toml", site.replace("name_column = \"site\"", "name_column = \"ward\""));
     place.refuses(line, &["data.name_column: it has a column `ward` already; name that one in data.categorical"]);

@@ -37,6 +37,9 @@ pub struct Column {
     /// Whether a feature says that the cell is missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub indicator: bool,
+    /// The text of every row of a file of new rows without this column; `None` where a file must have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
 }
 
 /// Features, and what in their cells was not known from the training rows.
@@ -119,7 +122,7 @@ impl Column {
             _ => vec![Tally::mean(parts)],
         });
         let indicator = missing == Missing::Indicator && Tally::missing(parts) > 0;
-        Self { name, kind, categories, fill, indicator }
+        Self { name, kind, categories, fill, indicator, default: None }
     }
 
     /// The means of the features over the training rows of all parts, of which there are `rows`.
@@ -331,6 +334,9 @@ impl Encoding {
             let wrong = |problem: &str| Err(format!("column {at}, from 0, {problem}"));
             if column.kind != CellKind::Category && !column.categories.is_empty() {
                 return wrong("has categories and is none");
+            }
+            if column.kind != CellKind::Category && column.default.is_some() {
+                return wrong("has a default text and is no category");
             }
             let distinct: std::collections::HashSet<&String> = column.categories.iter().collect();
             if distinct.len() != column.categories.len() {

@@ -3,7 +3,7 @@
 use super::csv::Cells;
 use super::header::Header;
 use super::lines::Lines;
-use crate::columns::{CellKind, MissingCells, Purpose, Reading};
+use crate::columns::{CellKind, Encoding, MissingCells, Purpose, Reading};
 use crate::{DataError, ModelCard};
 use ndarray::Array2;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -83,14 +83,15 @@ pub struct Beside {
 pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) -> Result<NewRows, DataError> {
     let reading = options.reading;
     let names = card.column_names();
-    let (kinds, missing) = match &card.encoding {
-        Some(encoding) => (
-            encoding.columns.iter().map(|column| column.kind).collect(),
-            encoding.columns.iter().any(|column| column.fill.is_some()),
-        ),
-        None => (vec![CellKind::Number; card.features], false),
+    let wanted = match &card.encoding {
+        Some(Encoding { columns }) => Wanted {
+            names: names.as_deref(),
+            kinds: columns.iter().map(|column| column.kind).collect(),
+            missing: columns.iter().any(|column| column.fill.is_some()),
+            defaults: columns.iter().map(|column| column.default.as_deref()).collect(),
+        },
+        None => Wanted::numbers(card.features, names.as_deref()),
     };
-    let wanted = Wanted { names: names.as_deref(), kinds, missing };
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
     let ignore: Vec<&str> = options.ignore.iter().copied().chain(ignore).collect();
@@ -126,8 +127,8 @@ pub fn read_features(
     delimiter: u8,
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
-    let wanted = Wanted { names, kinds: vec![CellKind::Number; width], missing: false };
     let others = Others { ignore, beside: &[], asked: &[] };
+    let wanted = Wanted::numbers(width, names);
     read_cells(path, &wanted, (delimiter, &Reading::default()), &others).map(|read| read.cells)
 }
 
@@ -139,6 +140,15 @@ struct Wanted<'a> {
     kinds: Vec<CellKind>,
     /// Whether cells may be missing.
     missing: bool,
+    /// The text of every row where a file with a header lacks the column `[p]`; `None` where it must have it.
+    defaults: Vec<Option<&'a str>>,
+}
+
+impl<'a> Wanted<'a> {
+    /// So many columns of numbers, of which none may be missing.
+    fn numbers(width: usize, names: Option<&'a [String]>) -> Self {
+        Self { names, kinds: vec![CellKind::Number; width], missing: false, defaults: vec![None; width] }
+    }
 }
 
 /// Columns that are not features.
@@ -174,12 +184,17 @@ fn read_cells(
     let missing = |asked: &AskedColumn| lines.no_column_of(asked.key, asked.column);
     let place = |asked: &AskedColumn| lines.find(asked.column)?.ok_or_else(|| missing(asked));
     let places: Vec<usize> = asked.iter().map(place).collect::<Result<_, _>>()?;
-    let (columns, indices) = match wanted.names {
-        Some(names) if lines.names.is_some() && distinct(names) => (by_name(&lines, names)?, true),
+    let (found_columns, indices) = match wanted.names {
+        Some(names) if lines.names.is_some() && distinct(names) => (by_name(&lines, names, &wanted.defaults)?, true),
         _ => {
-            by_position(&lines, wanted.kinds.len(), ignore, &Vec::from_iter(asked.iter().zip(places.iter().copied())))?
+            let asked = Vec::from_iter(asked.iter().zip(places.iter().copied()));
+            let (columns, indices) = by_position(&lines, wanted.kinds.len(), ignore, &asked)?;
+            (columns.into_iter().map(Some).collect(), indices)
         }
     };
+    // The features whose columns the file has, with the columns.
+    let (there, columns): (Vec<usize>, Vec<usize>) =
+        found_columns.iter().enumerate().filter_map(|(at, column)| Some((at, (*column)?))).unzip();
     let is_feature = |(asked, place): &(&AskedColumn, &usize)| !asked.may_be_feature && columns.contains(place);
     if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().zip(&places).find(is_feature) {
         return Err(lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column")));
@@ -198,8 +213,8 @@ fn read_cells(
     }
     let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); places.len()]);
     let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; places.len()]);
-    let names = wanted.names.into_iter().flatten().map(String::as_str);
-    let kinds = (wanted.kinds.clone(), reading.missing_cells(names));
+    let names = there.iter().filter_map(|at| Some(wanted.names?[*at].as_str()));
+    let kinds = (there.iter().map(|at| wanted.kinds[*at]).collect(), reading.missing_cells(names));
     let mut cells = Cells::of(columns, kinds, reading, (wanted.missing, Purpose::Predict));
     let missing = lines.missing_cells(reading);
     while lines.next()? {
@@ -237,8 +252,20 @@ fn read_cells(
     let beside = found.iter().zip(texts).map(given).collect();
     let asked = places.iter().zip(answers).map(given).collect();
     let (values, width) = (cells.values, cells.kinds.len());
-    let texts = cells.texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
-    Ok(Read { cells: lines.finish(values, width)?, texts, beside, asked, lines: numbers, notes })
+    let mut texts: BTreeMap<usize, Vec<String>> =
+        cells.texts.into_iter().map(|(at, names)| (there[at], names.into_texts())).collect();
+    let mut cells = lines.finish(values, width)?;
+    if there.len() < wanted.kinds.len() {
+        // A cell of a column that the file lacks is its only text, whose number is 0.
+        let mut all = Array2::zeros((cells.nrows(), wanted.kinds.len()));
+        for (column, at) in cells.columns().into_iter().zip(&there) {
+            all.column_mut(*at).assign(&column);
+        }
+        let absent = wanted.defaults.iter().enumerate().filter(|(at, _)| !there.contains(at));
+        texts.extend(absent.filter_map(|(at, text)| Some((at, vec![(*text)?.to_owned()]))));
+        cells = all;
+    }
+    Ok(Read { cells, texts, beside, asked, lines: numbers, notes })
 }
 
 impl AskedColumn<'_> {
@@ -261,7 +288,8 @@ fn distinct(names: &[String]) -> bool {
     different.len() == names.len()
 }
 
-fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
+/// The column of each name; `None` where the file lacks it and it has a default.
+fn by_name(lines: &Lines, names: &[String], defaults: &[Option<&str>]) -> Result<Vec<Option<usize>>, DataError> {
     let header = lines.names.as_deref().unwrap_or_default();
     // `None` for a name that occurs twice, for which `named` then reports an error. Calling `named` for each name would
     // take quadratic time.
@@ -269,11 +297,14 @@ fn by_name(lines: &Lines, names: &[String]) -> Result<Vec<usize>, DataError> {
     for (column, name) in header.iter().enumerate() {
         places.entry(name).and_modify(|place| *place = None).or_insert(Some(column));
     }
-    let column = |name: &String| match places.get(name.as_str()) {
-        Some(Some(column)) => Ok(*column),
-        _ => lines.named(name)?.ok_or_else(|| lines.no_column(name)),
+    let column = |(name, default): (&String, &Option<&str>)| match places.get(name.as_str()) {
+        Some(Some(column)) => Ok(Some(*column)),
+        _ => match lines.named(name)? {
+            None if default.is_none() => Err(lines.no_column(name)),
+            found => Ok(found),
+        },
     };
-    names.iter().map(column).collect()
+    names.iter().zip(defaults).map(column).collect()
 }
 
 /// All columns except those to ignore and those asked for, and whether indices count in this file as in the training
