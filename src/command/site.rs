@@ -145,6 +145,13 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
         "in each round: what the method sends, and sums of scores over the rows that are evaluated (docs/privacy.md)"
             .into(),
     );
+    if !site.data.name_column.is_empty() {
+        lines.push(format!(
+            "with the feature `{}`: the level of this site, which whoever has the particles can read (docs/privacy.md, \"The \
+             client as a feature\")",
+            quoted(&site.data.name_column)
+        ));
+    }
     lines.push(
         "after the last round, where a site has calibration rows: sums and counts over the calibration and the test rows, those \
          of each class too (docs/privacy.md, \"Calibration rows\")"

@@ -216,6 +216,9 @@ fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
     assert!(place.bytes("one/particles.safetensors") == place.bytes("apart/particles.safetensors"));
     assert_eq!(place.json("one/model.json")["encoding"], place.json("apart/model.json")["encoding"]);
 
+    let told = place.works("site check 0/site.toml").stdout;
+    assert!(told.contains("with the feature `site`: the level of this site"), "{told}");
+
     // New rows name their client; one that is not known has none of these features.
     let of = |site: &str| {
         place.write("new.csv", test.replace(";s1;", &format!(";{site};")));
