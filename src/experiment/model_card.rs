@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::artifact::PARTICLES;
 use super::config::{Config, EvaluationRows};
 use super::finished::Finished;
-use super::personal::PersonalResults;
 use super::provenance::Provenance;
 use super::run_dir;
+use super::site_results::{OWN, OWN_OF_ROWS};
 use crate::algorithm::Algorithm as _;
 use crate::datasets::Reading;
 use crate::error::RunError;
@@ -92,20 +92,20 @@ impl Card<'_> {
     /// The metrics of the report's cards that have a value: those of the clients' personal predictors over all rows, where
     /// those of the server's particles say nothing.
     fn metrics(&self) -> Vec<(&'static Metric, f64)> {
-        let value = |metric: &'static Metric| match self.personal_instead() {
-            Some(personal) => {
+        let value = |metric: &'static Metric| match self.is_untrained() {
+            true => {
                 let column = metric.personal.iter().find(|column| column.over == Over::Rows)?;
-                personal.last.numbers.get(column.key).copied().flatten()
+                self.run.summary.personal.as_ref()?.last.numbers.get(column.key).copied().flatten()
             }
-            None => self.report["overall"][metric.key].as_f64(),
+            false => self.report["overall"][metric.key].as_f64(),
         };
         Metric::in_view(View::Card).into_iter().filter_map(|metric| Some((metric, value(metric)?))).collect()
     }
 
-    /// The results of the clients' personal predictors, where a part of the server's particles is untrained.
-    fn personal_instead(&self) -> Option<&PersonalResults> {
-        let untrained = self.config.algorithm.capabilities().untrained_part;
-        self.run.summary.personal.as_ref().filter(|_| untrained)
+    /// Whether the results are those of the server's particles, of which a part is untrained.
+    fn is_untrained(&self) -> bool {
+        let are_own = [OWN, OWN_OF_ROWS].iter().any(|own| self.run.has_predictor(own));
+        self.config.algorithm.capabilities().untrained_part && !are_own
     }
 
     /// The head in YAML. A text in quotes of JSON is one of YAML too.
@@ -114,6 +114,9 @@ impl Card<'_> {
         let mut head = String::from("library_name: fedstein\n");
         let _ = writeln!(head, "pipeline_tag: {}", self.task());
         let _ = writeln!(head, "tags:\n- federated-learning\n- bayesian\n- {}", self.config.algorithm.name());
+        if self.metrics().is_empty() {
+            return head;
+        }
         let _ = writeln!(head, "model-index:\n- name: {}\n  results:", json!(summary.name));
         let _ = writeln!(head, "  - task:\n      type: {}", self.task());
         let _ = writeln!(
@@ -189,9 +192,12 @@ impl Card<'_> {
     }
 
     fn results(&self, text: &mut String) {
-        if let Some(personal) = self.personal_instead() {
+        if self.is_untrained() {
             text.push_str("## Results\n\n");
-            return personal_table(text, &personal.table());
+            return match &self.run.summary.personal {
+                Some(personal) => personal_table(text, &personal.table()),
+                None => text.push_str("The clients' personal predictors were not scored (`evaluation.personal`).\n\n"),
+            };
         }
         let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
         let which = match self.config.evaluation.rows {
@@ -250,8 +256,10 @@ impl Card<'_> {
 
     fn calibration(&self, text: &mut String) -> Result<(), RunError> {
         text.push_str("## Calibration\n\n");
-        if self.personal_instead().is_some() {
-            text.push_str("The section \"Clients\" of the report has a verdict on each client's probabilities.\n\n");
+        if self.is_untrained() {
+            text.push_str(
+                "What each client's predictions are worth differs: the report has its numbers by client.\n\n",
+            );
             return Ok(());
         }
         let verdict = &self.report["verdict"];
@@ -311,7 +319,15 @@ impl Card<'_> {
     }
 
     fn usage(&self, text: &mut String, place: Place, reading: Option<&Reading>) {
-        text.push_str("## Use\n\nWith the directory of the run, and rows with the same features:\n\n```sh\nfedstein predict RUN_DIR --input rows.csv\n```\n\n");
+        let command = match (self.is_untrained(), place) {
+            (true, Place::Here) => "fedstein predict RUN_DIR --input rows.csv --client CLIENT",
+            (true, _) => "fedstein predict STATE/RUN/results --input rows.csv    # at a site, with its own predictor",
+            (false, _) => "fedstein predict RUN_DIR --input rows.csv",
+        };
+        let _ = writeln!(
+            text,
+            "## Use\n\nWith the directory of the run, and rows with the same features:\n\n```sh\n{command}\n```\n"
+        );
         if let Some(names) = self.run.card.column_names() {
             let _ = writeln!(text, "The columns are {}.{}\n", columns(&names), ids(reading));
         }

@@ -117,7 +117,8 @@ pub fn serve<B: Backend>(
     let is_watching = config.validation_key().is_some() && config.evaluation.rows != EvaluationRows::Validation;
     let validation = is_watching.then(|| at_sites(EvaluationRows::Validation)).transpose()?;
     let evaluator = RoundEvaluator::of_sites(test, validation);
-    let calibration = sites.calibration(config, model.task(), &card)?;
+    // Particles of which a part is untrained are not calibrated.
+    let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());

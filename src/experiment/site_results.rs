@@ -85,8 +85,8 @@ impl<B: Backend> Kept<B> {
 
 /// The fact that says whose predictions the results are.
 const PREDICTOR: &str = "predictor";
-const OWN: &str = "the client's own particles";
-const OWN_OF_ROWS: &str = "the client's own";
+pub(super) const OWN: &str = "the client's own particles";
+pub(super) const OWN_OF_ROWS: &str = "the client's own";
 const PUBLISHED: &str = "the global particles";
 
 /// Adds to the results in a directory what the calibration rows of all sites have given, with what it does on the site's own
@@ -122,7 +122,7 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
 
 impl Finished {
     /// Whether these are a site's results, and of this predictor.
-    fn has_predictor(&self, predictor: &str) -> bool {
+    pub(super) fn has_predictor(&self, predictor: &str) -> bool {
         self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == predictor)
     }
 
@@ -164,11 +164,11 @@ impl<B: Backend> SiteResults<'_, B> {
         write(run_dir::CONFIG, self.config_of_site(rows)?.as_bytes())?;
         let mut card = (*card).clone();
         card.prior_correction = self.correction.map(<[f64]>::to_vec);
-        // New rows here are the site's own.
+        // New rows here are the site's own. What the server's card says of other columns does not count.
+        let named = Some(&site.data.name_column).filter(|name| !name.is_empty());
         for column in card.encoding.iter_mut().flat_map(|encoding| &mut encoding.columns) {
-            if column.name.as_ref().is_some_and(|name| *name == site.data.name_column) {
-                column.default = Some(site.name.clone());
-            }
+            let is_of_name = named.is_some() && column.name.as_ref() == named;
+            column.default = is_of_name.then(|| site.name.clone());
         }
         write(run_dir::MODEL, &to_json(&card)?)?;
         if let Some(particles) = predictor.particles() {

@@ -254,6 +254,20 @@ fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
 }
 
 #[test]
+fn a_column_without_a_name_is_a_feature_of_sites_and_their_results() {
+    let place = Place::new();
+    let unnamed = |text: String| text.replace("ward;dose;note", "ward;;note");
+    write_sites(&place, KEYS, &unnamed(patients(0, 80)), &unnamed(patients(200, 20)));
+    place.works("train sites.toml --quiet --sites 0/site.toml,1/site.toml --out apart");
+    let summary = place.json("apart/summary.json");
+    for site in 0..2 {
+        assert_eq!(summary["sites"][site]["evaluation"]["rows"], 10);
+        let run = place.names(&format!("{site}/state")).into_iter().find(|name| name != "rows").unwrap();
+        assert!(place.path(&format!("{site}/state/{run}/results/report/report.html")).is_file());
+    }
+}
+
+#[test]
 fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     let place = Place::new();
     let (train, test) = (patients(0, 80), patients(200, 20));

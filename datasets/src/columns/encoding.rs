@@ -335,8 +335,8 @@ impl Encoding {
             if column.kind != CellKind::Category && !column.categories.is_empty() {
                 return wrong("has categories and is none");
             }
-            if column.kind != CellKind::Category && column.default.is_some() {
-                return wrong("has a default text and is no category");
+            if column.default.as_ref().is_some_and(|text| !column.categories.contains(text)) {
+                return wrong("has a default text that is none of its categories");
             }
             let distinct: std::collections::HashSet<&String> = column.categories.iter().collect();
             if distinct.len() != column.categories.len() {

@@ -318,7 +318,7 @@ pub(super) struct Cells {
     /// Whether a row with one is left out.
     drops: bool,
     purpose: Purpose,
-    /// The feature that is the natural client, whose cells are names and none is missing.
+    /// The feature that is the natural client, of which no cell may be missing.
     client: Option<usize>,
 }
 
@@ -377,9 +377,7 @@ impl Cells {
         let start = self.values.len();
         for (at, (&column, &kind)) in self.columns.iter().zip(&self.kinds).enumerate() {
             let value = match kind {
-                _ if self.client != Some(at) && self.missing_cells.hold(at, lines.field(column)) => {
-                    self.missing(lines, at)?
-                }
+                _ if self.missing_cells.hold(at, lines.field(column)) => self.missing(lines, at)?,
                 CellKind::Category => {
                     category((lines, column), self.texts.entry(at).or_default(), &self.notation, self.purpose)?
                 }
@@ -401,6 +399,11 @@ impl Cells {
     /// Missing cells are refused.
     fn missing(&self, lines: &Lines, at: usize) -> Result<f32, DataError> {
         let (column, kind) = (self.columns[at], self.kinds[at]);
+        if self.client == Some(at) {
+            let wanted =
+                "a client; as a feature (data.categorical) it needs a name that does not stand for a missing cell";
+            return Err(lines.bad(column, wanted.to_owned()));
+        }
         if self.missing {
             return Ok(f32::NAN);
         }

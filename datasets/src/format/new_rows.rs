@@ -175,9 +175,13 @@ fn read_cells(
     Others { ignore, beside, asked }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    let header = match wanted.names {
+    let needed = wanted.names.map(|names| {
+        let of_file = names.iter().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
+        of_file.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    });
+    let header = match needed {
         // What its content looks like does not matter then: names may be numbers.
-        Some(names) if lines.first_line_has(names) => Header::Yes,
+        Some(names) if !names.is_empty() && lines.first_line_has(&names) => Header::Yes,
         _ => Header::Auto,
     };
     lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;
@@ -195,6 +199,9 @@ fn read_cells(
     // The features whose columns the file has, with the columns.
     let (there, columns): (Vec<usize>, Vec<usize>) =
         found_columns.iter().enumerate().filter_map(|(at, column)| Some((at, (*column)?))).unzip();
+    if there.is_empty() {
+        return Err(lines.columns("it has none of the model's columns".to_owned()));
+    }
     let is_feature = |(asked, place): &(&AskedColumn, &usize)| !asked.may_be_feature && columns.contains(place);
     if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().zip(&places).find(is_feature) {
         return Err(lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column")));
@@ -261,8 +268,12 @@ fn read_cells(
         for (column, at) in cells.columns().into_iter().zip(&there) {
             all.column_mut(*at).assign(&column);
         }
-        let absent = wanted.defaults.iter().enumerate().filter(|(at, _)| !there.contains(at));
-        texts.extend(absent.filter_map(|(at, text)| Some((at, vec![(*text)?.to_owned()]))));
+        for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| !there.contains(at)) {
+            let (Some(text), Some(names)) = (text, wanted.names) else { continue };
+            let name = super::table::text(names[at].as_bytes());
+            notes.push(format!("{} has no column `{name}`: all of its rows are of `{text}`", path.display()));
+            texts.insert(at, vec![(*text).to_owned()]);
+        }
         cells = all;
     }
     Ok(Read { cells, texts, beside, asked, lines: numbers, notes })

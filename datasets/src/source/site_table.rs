@@ -1,7 +1,7 @@
 //! The table of a site of a federation, and the keys by which its own file describes it.
 
 use super::csv::{Cells, Csv, DELIMITER, HEADER, HeldOutFiles, PATH, TARGET, TASK, TEST_PATH, TestSplit};
-use crate::columns::{CellKind, READING_AT_SITE};
+use crate::columns::{CellKind, READING_AT_SITE, is_missing};
 use crate::prepare::TEST_FRACTION;
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::{Float, Text};
@@ -83,11 +83,16 @@ impl Cells {
     /// The same rows with a further column of categories, after the others, in which every row has the site's name.
     ///
     /// # Errors
-    /// The columns of `file` have no names, or one has this name.
+    /// The columns of `file` have no names, or one has this name, or the site's name stands for a missing cell.
     pub fn with_name(mut self, file: &Path, column: &str, name: &str) -> Result<Self, DataError> {
         let refuse = |problem: &str| {
             Err(DataError::Columns { path: file.to_path_buf(), problem: format!("data.name_column: {problem}") })
         };
+        if is_missing(name.as_bytes()) {
+            return refuse(&format!(
+                "the site's name, `{name}`, stands for a missing cell; give the site another name"
+            ));
+        }
         match &self.train.feature_names {
             None => return refuse("its columns have no names; give the file a header"),
             Some(names) if names.iter().any(|known| known == column) => {

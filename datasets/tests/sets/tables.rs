@@ -235,6 +235,31 @@ fn new_rows_have_the_features_of_the_test_rows_and_their_ids() {
 }
 
 #[test]
+fn a_column_with_a_default_text_may_be_left_out_of_a_file_with_a_header() {
+    // Names that are numbers: the header is one because of its names.
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("t.csv");
+    std::fs::write(&path, "2019,place,2020,y\n1,north,5,0\n2,south,6,1\n3,north,7,0\n4,south,8,1\n").unwrap();
+    let reading = Reading { categorical: Categorical::Columns(texts(&["place"])), ..Reading::default() };
+    let csv = Csv { target: "y".into(), ..table(&path, reading.clone()) };
+    let data = loaded(csv).unwrap();
+    let mut card = ModelCard::of(&data.train, data.normalisation);
+    card.encoding = data.encoding;
+    let read = |card: &ModelCard, text: &str| new_rows(card, text, &reading, b',');
+    assert!(read(&card, "2019,2020\n9,10\n").is_err());
+    card.encoding.as_mut().unwrap().columns[1].default = Some("south".into());
+    assert_eq!(card.check(), Ok(()));
+    let without = read(&card, "2020,other,2019\n10,1,9\n").unwrap();
+    assert_eq!(without.features.as_slice().unwrap(), [9.0, 0.0, 1.0, 10.0]);
+    assert!(without.notes[0].ends_with("has no column `place`: all of its rows are of `south`"), "{:?}", without.notes);
+    // A file that has the column says it itself.
+    let with = read(&card, "2019,place,2020\n9,north,10\n").unwrap();
+    assert_eq!((with.features.as_slice().unwrap(), with.notes.len()), (&[9.0, 1.0, 0.0, 10.0][..], 0));
+    card.encoding.as_mut().unwrap().columns[1].default = Some("west".into());
+    assert!(card.check().unwrap_err().contains("default text that is none of its categories"));
+}
+
+#[test]
 fn new_rows_that_do_not_fit_are_refused_by_line_and_column() {
     let good = "patient;age;dose;ward;room;smoker;admitted\n";
     let message = |missing: Missing, row: &str| {
