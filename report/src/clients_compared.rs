@@ -1,5 +1,7 @@
 //! The predictors of the clients in two runs, client by client: who gains, and by how much.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::metrics::{Evaluation, standard_error};
@@ -41,9 +43,10 @@ pub struct ClientPair {
 impl ClientsCompared {
     /// The scores of the same clients in two runs, in any order. The predictor of a client is its own one, where it has one, and
     /// otherwise that of all clients. `None` where no client has scores in both runs, or a client has another number of rows.
-    pub fn new(here: &[SiteScores], there: &[SiteScores]) -> Option<Self> {
+    pub fn new(here: &[&SiteScores], there: &[&SiteScores]) -> Option<Self> {
+        let by_index: BTreeMap<usize, &SiteScores> = there.iter().map(|other| (other.index, *other)).collect();
         let mut clients = Vec::new();
-        for (one, other) in here.iter().filter_map(|one| Some((one, there.iter().find(|of| of.index == one.index)?))) {
+        for (one, other) in here.iter().filter_map(|one| Some((one, *by_index.get(&one.index)?))) {
             let (a, b) = (predictor(one), predictor(other));
             if a.rows == 0 || b.rows == 0 {
                 continue;
@@ -113,13 +116,17 @@ mod tests {
         }
     }
 
+    fn compared(here: &[SiteScores], there: &[SiteScores]) -> Option<ClientsCompared> {
+        ClientsCompared::new(&Vec::from_iter(here), &Vec::from_iter(there))
+    }
+
     #[test]
     fn clients_are_paired_by_index_and_their_own_predictors_count() {
         let here =
             [client(0, 10, 0.5, None), client(1, 20, 0.4, None), client(2, 0, 0.0, None), client(3, 5, 0.2, None)];
         let there =
             [client(3, 5, 9.0, Some(0.3)), client(1, 20, 0.1, None), client(0, 10, 0.8, None), client(2, 7, 1.0, None)];
-        let got = ClientsCompared::new(&here, &there).unwrap();
+        let got = compared(&here, &there).unwrap();
         let order: Vec<usize> = got.clients.iter().map(|pair| pair.index).collect();
         assert_eq!((order, got.better, got.worse), (vec![1, 3, 0], 2, 1));
         // The differences are 0.3, -0.1 and -0.3: mean -1/30, standard deviation 0.30551.
@@ -133,8 +140,8 @@ mod tests {
     #[test]
     fn clients_with_other_rows_are_not_compared() {
         let here = [client(0, 10, 0.5, None)];
-        assert_eq!(ClientsCompared::new(&here, &[client(0, 11, 0.5, None)]), None);
-        assert_eq!(ClientsCompared::new(&here, &[client(1, 10, 0.5, None)]), None);
-        assert_eq!(ClientsCompared::new(&here, &[]), None);
+        assert_eq!(compared(&here, &[client(0, 11, 0.5, None)]), None);
+        assert_eq!(compared(&here, &[client(1, 10, 0.5, None)]), None);
+        assert_eq!(compared(&here, &[]), None);
     }
 }

@@ -170,22 +170,18 @@ impl Finished {
         for (comparison, run) in compared.iter_mut().zip(others) {
             let other = run.config()?;
             if self.has_the_clients_of(run, &config, &other) {
-                comparison.clients = ClientsCompared::new(self.client_scores(&config), run.client_scores(&other));
+                comparison.clients = ClientsCompared::new(&self.client_scores(&config), &run.client_scores(&other));
             }
         }
         Ok(compared)
     }
 
-    /// The scores of each client's predictor on its own test rows; none where they were not scored, as at sites that have
-    /// scored the server's particles alone, of which a part is untrained.
-    fn client_scores(&self, config: &Config) -> &[SiteScores] {
-        let sites = &self.summary.sites;
+    /// The scores of each client's predictor on its own test rows, where it was scored: at a site, the server's particles
+    /// are none where a part of them is untrained.
+    fn client_scores(&self, config: &Config) -> Vec<&SiteScores> {
         let untrained = config.algorithm.capabilities().untrained_part;
-        match sites.is_empty() {
-            true => &self.summary.clients,
-            false if untrained && sites.iter().all(|site| site.own.is_none()) => &[],
-            false => sites,
-        }
+        let sites = self.summary.sites.iter().filter(|site| !untrained || site.own.is_some());
+        sites.chain(&self.summary.clients).collect()
     }
 
     /// Whether the clients of another run are the same: the same sites, or the same rows assigned in the same way.

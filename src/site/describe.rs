@@ -1,156 +1,15 @@
 //! What a site tells a server about its rows before a run.
 
-use std::collections::BTreeSet;
-
-use ndarray::{ArrayViewMut1, Axis};
+use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
-use super::config::{SiteConfig, SiteData, SiteLimits, Tell};
-use super::kept::{Key, key};
+use super::config::{SiteConfig, SiteData, Tell};
+use super::rows::{SiteRows, column_called};
 use crate::checkpoint::digest;
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
-use crate::datasets::share::rounded;
-use crate::datasets::source::{Cells, HeldOutFiles};
-use crate::datasets::split::of_size;
-use crate::datasets::{DataError, Dataset, Targets, note_on_groups, note_on_shared_groups, unit_count};
-use crate::random::{Purpose, Streams};
+use crate::datasets::{Dataset, Targets, unit_count};
 use crate::report::quoted;
-
-/// The rows of a site in their own units, as cells, and the fingerprint of the file that they come from.
-#[derive(Debug, Clone)]
-pub struct SiteRows {
-    /// The training rows.
-    pub train: Dataset,
-    /// The rows held out to choose settings with.
-    pub validation: Dataset,
-    /// The rows held out to calibrate probabilities on.
-    pub calibration: Dataset,
-    /// The test rows.
-    pub test: Dataset,
-    /// What the cells are.
-    pub columns: Columns,
-    /// What was left out of the files as they were read, one sentence each.
-    pub notes: Vec<String>,
-    /// The sha256 of the file `data.path`, in hexadecimal digits.
-    pub sha256: String,
-    /// The sha256 of what all rows follow from: the contents of the files, and the keys by which they are read.
-    pub fingerprint: String,
-    /// The key under which they are not [kept](Self::keep) yet.
-    pub(super) unkept: Option<String>,
-}
-
-impl SiteRows {
-    /// Whether a server may be told what there is in the columns of texts; also where there are none.
-    pub fn may_tell_texts(&self, site: &SiteConfig) -> bool {
-        tells_texts(site, &self.columns)
-    }
-
-    /// Checks that the rows with so many features are no more numbers than the site computes with.
-    ///
-    /// # Errors
-    /// They are more than `limits.numbers`.
-    pub fn must_hold(&self, width: usize, limits: SiteLimits) -> Result<(), String> {
-        let sets = [&self.train, &self.validation, &self.calibration, &self.test];
-        let rows: usize = sets.iter().map(|rows| rows.rows()).sum();
-        match rows.checked_mul(width) {
-            Some(numbers) if numbers <= limits.numbers => Ok(()),
-            _ => Err(format!(
-                "the server asks for {width} features of this site's rows: more than limits.numbers of this site, {}",
-                limits.numbers
-            )),
-        }
-    }
-
-    /// Reads a site's rows. Without a file of test rows they are split by the site's index alone, so that a test row of
-    /// one run is not a training row of the next.
-    ///
-    /// # Errors
-    /// A file is missing or damaged, has no such column, or does not fit the task.
-    pub fn read(site: &SiteConfig) -> Result<Self, DataError> {
-        Self::read_as(site, key(site)?)
-    }
-
-    /// The rows whose files had this key before they were read.
-    pub(super) fn read_as(site: &SiteConfig, key: Key) -> Result<Self, DataError> {
-        let mut rng = Streams::new(0).rng(Purpose::Data, 0, site.index);
-        let SiteData { validation_path, validation_fraction, calibration_path, calibration_fraction, .. } = &site.data;
-        let files = HeldOutFiles { validation: validation_path, calibration: calibration_path };
-        let mut cells = site.data.table().site_rows(files, &mut rng)?;
-        if !site.data.name_column.is_empty() {
-            cells = cells.with_name(&site.data.path, &site.data.name_column, &site.name)?;
-        }
-        let Cells { train, test, validation, calibration, columns, mut notes } = cells;
-        let all = unit_count(&train);
-        // Rows of a file, or a share of all training rows, drawn by a stream of its own.
-        let hold_out = |file: Option<Dataset>, train: Dataset, share: f64, stream: usize| {
-            if let Some(rows) = file {
-                return (train, rows);
-            }
-            let size = rounded(share, all).min(unit_count(&train).saturating_sub(1));
-            of_size(&train, size, &mut Streams::new(0).rng(Purpose::Data, stream, site.index))
-        };
-        let (train, validation) = hold_out(validation, train, *validation_fraction, 1);
-        let (mut train, calibration) = hold_out(calibration, train, *calibration_fraction, 2);
-        let held_out = [("validation", &validation), ("calibration", &calibration)];
-        notes.extend(note_on_groups(&train, &held_out, &test));
-        let of_files = [("validation", validation_path, &validation), ("calibration", calibration_path, &calibration)];
-        let with_file = of_files.into_iter().filter(|(_, path, _)| !path.is_empty());
-        notes.extend(with_file.filter_map(|(name, _, rows)| note_on_shared_groups(&train, (name, rows))));
-        notes.extend(without_few_cells(&mut train, &columns, site.tell));
-        let unkept = Some(key.text);
-        let (sha256, fingerprint) = (key.sha256, key.fingerprint);
-        Ok(Self { train, validation, calibration, test, columns, notes, sha256, fingerprint, unkept })
-    }
-}
-
-/// Whether the texts of columns are told. That of `data.name_column` is the site's name, which is told in any case.
-fn tells_texts(site: &SiteConfig, columns: &Columns) -> bool {
-    let of_name = columns.kinds.len().checked_sub(1).filter(|_| !site.data.name_column.is_empty());
-    let is_secret = |(at, kind): (usize, &CellKind)| *kind == CellKind::Category && Some(at) != of_name;
-    site.tell.categories || !columns.kinds.iter().enumerate().any(is_secret)
-}
-
-/// Makes the cells of a column missing where fewer training rows, or groups, than `tell.min_rows` have a value: a sum over
-/// them would say much about each.
-///
-/// # Returns
-/// A sentence for each such column.
-fn without_few_cells(train: &mut Dataset, columns: &Columns, tell: Tell) -> Vec<String> {
-    let few = tell.few();
-    let all = unit_count(train);
-    if !columns.missing.is_filled() || all < few {
-        return Vec::new();
-    }
-    let (names, groups) = (train.feature_names.clone(), train.groups.clone());
-    let units = if groups.is_some() { "groups" } else { "training rows" };
-    let hide = |(at, mut cells): (usize, ArrayViewMut1<'_, f32>)| {
-        let present = (0..cells.len()).filter(|row| !cells[*row].is_nan());
-        let present = match &groups {
-            Some(groups) => present.map(|row| groups[row]).collect::<BTreeSet<_>>().len(),
-            None => present.count(),
-        };
-        if present == 0 || present >= few {
-            return None;
-        }
-        cells.fill(f32::NAN);
-        let column = column_called(names.as_deref(), at);
-        let have = if present == 1 { "has" } else { "have" };
-        Some(format!(
-            "{column}: {present} of {all} {units} {have} a value, fewer than tell.min_rows = {few}; it is missing in training, \
-             and nothing of it is told."
-        ))
-    };
-    train.features.axis_iter_mut(Axis(1)).enumerate().filter_map(hide).collect()
-}
-
-/// The name of a feature column for a message.
-fn column_called(names: Option<&[String]>, at: usize) -> String {
-    match names {
-        Some(names) => format!("Column `{}`", quoted(&names[at])),
-        None => format!("Feature {at}"),
-    }
-}
 
 /// What a site tells about its rows in the first exchange. It has no row, no path and no file's name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -258,9 +117,9 @@ pub fn describe(site: &SiteConfig, rows: &SiteRows, run: u64) -> Description {
         test_rows: count_told(test),
         width: train.width(),
         features: train.feature_names.clone(),
-        columns: (!columns.are_features()).then(|| columns_told(site, train, columns)),
+        columns: (!columns.are_features()).then(|| columns_told(site, rows)),
         target: target(site, rows),
-        sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, tells_texts(site, columns))),
+        sums: site.tell.sums_of(unit_count(train)).then(|| sums(train, columns, rows.may_tell_texts(site))),
         products: site.tell.products_of(unit_count(train)),
         print: print(run, sha256),
     }
@@ -298,13 +157,10 @@ pub(super) fn has_fractions(names: &[String]) -> bool {
 }
 
 /// What may be told of columns that are not numbers alone.
-fn columns_told(site: &SiteConfig, train: &Dataset, columns: &Columns) -> ColumnsTold {
+fn columns_told(site: &SiteConfig, rows: &SiteRows) -> ColumnsTold {
+    let SiteRows { train, columns, .. } = rows;
     let texts = || tallies(train, columns).into_iter().map(|tally| tally.texts.into_keys().collect()).collect();
-    ColumnsTold {
-        kinds: columns.kinds.clone(),
-        missing: columns.missing,
-        texts: tells_texts(site, columns).then(texts),
-    }
+    ColumnsTold { kinds: columns.kinds.clone(), missing: columns.missing, texts: rows.may_tell_texts(site).then(texts) }
 }
 
 fn sums(train: &Dataset, columns: &Columns, categories: bool) -> Sums {

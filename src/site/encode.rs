@@ -150,8 +150,9 @@ mod tests {
     use super::super::agree::agree;
     use super::super::config::SiteConfig;
     use super::super::describe::tests::{classes, rows, site};
-    use super::super::describe::{SiteRows, describe, problems};
+    use super::super::describe::{describe, problems};
     use super::super::measure::measure;
+    use super::super::rows::SiteRows;
     use super::*;
     use crate::site::{Means, Tell};
 

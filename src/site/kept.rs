@@ -7,7 +7,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::config::{SiteConfig, SiteData};
-use super::describe::SiteRows;
+use super::rows::SiteRows;
 use crate::array::{Array, Values};
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::columns::Columns;

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::agree::Means;
 use super::config::{NO_SUMS, NO_TEXTS, SiteConfig};
-use super::describe::SiteRows;
 use super::encode;
 use super::fit::{Holder, Misfit, columns};
+use super::rows::SiteRows;
 use crate::datasets::moments::squared_deviations;
 use crate::datasets::{Encoding, ExactSum, Targets, unit_count};
 

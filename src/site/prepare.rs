@@ -3,9 +3,10 @@
 use ndarray::Axis;
 
 use super::agree::Agreement;
-use super::describe::{SiteRows, has_fractions};
+use super::describe::has_fractions;
 use super::encode;
 use super::fit::{Holder, Misfit, columns};
+use super::rows::SiteRows;
 use crate::datasets::columns::Columns;
 use crate::datasets::format::csv;
 use crate::datasets::{Dataset, ModelCard, Targets, TrainTest};

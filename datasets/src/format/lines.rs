@@ -148,14 +148,14 @@ impl Lines {
     }
 
     /// Whether the first line has all of these names; before the header is known.
-    pub fn first_line_has(&self, names: &[String]) -> bool {
+    pub fn first_line_has<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         let fields: HashSet<&[u8]> = self.record.iter().collect();
-        names.iter().all(|name| fields.contains(name.as_bytes()))
+        names.into_iter().all(|name| fields.contains(name.as_bytes()))
     }
 
     /// Whether a key is a name in the first line, and no index of a column; before the header is known.
     pub fn first_line_names(&self, key: &str) -> bool {
-        !key.is_empty() && place(key, self.width).is_none() && self.first_line_has(&[key.to_owned()])
+        !key.is_empty() && place(key, self.width).is_none() && self.first_line_has([key])
     }
 
     /// The column of this name or index. A name takes precedence.

@@ -175,15 +175,11 @@ fn read_cells(
     Others { ignore, beside, asked }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    let needed = wanted.names.map(|names| {
-        let of_file = names.iter().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
-        of_file.map(|(name, _)| name.clone()).collect::<Vec<_>>()
-    });
-    let header = match needed {
-        // What its content looks like does not matter then: names may be numbers.
-        Some(names) if !names.is_empty() && lines.first_line_has(&names) => Header::Yes,
-        _ => Header::Auto,
-    };
+    let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
+    let mut needed = needed.map(|(name, _)| name.as_str()).peekable();
+    // What the content of a first line with the names looks like does not matter: names may be numbers.
+    let has_names = needed.peek().is_some() && lines.first_line_has(needed);
+    let header = if has_names { Header::Yes } else { Header::Auto };
     lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;
     let missing = |asked: &AskedColumn| lines.no_column_of(asked.key, asked.column);
     let place = |asked: &AskedColumn| lines.find(asked.column)?.ok_or_else(|| missing(asked));
@@ -268,7 +264,7 @@ fn read_cells(
         for (column, at) in cells.columns().into_iter().zip(&there) {
             all.column_mut(*at).assign(&column);
         }
-        for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| !there.contains(at)) {
+        for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| found_columns[*at].is_none()) {
             let (Some(text), Some(names)) = (text, wanted.names) else { continue };
             let name = super::table::text(names[at].as_bytes());
             notes.push(format!("{} has no column `{name}`: all of its rows are of `{text}`", path.display()));
