@@ -6,11 +6,17 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::products::Products;
-use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, dispatch};
+use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch};
 
-/// Columns in a tile: enough that the sum over vector lanes at its end takes little time, and few enough that 64 rows
-/// of it fit the second-level cache of a core.
+/// Most columns in a tile: enough that the sum over vector lanes at its end takes little time.
 const TILE: usize = 2048;
+/// Fewest columns in a tile; a multiple of two vectors.
+const FEWEST: usize = 256;
+
+/// Columns in a tile of `rows` rows that are read again for every few others: they stay in the second-level cache of a core.
+fn tile(rows: usize) -> usize {
+    (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, TILE)
+}
 
 /// X Yᵀ summed over blocks, `[N, M]`.
 pub(crate) fn gram(x: &[Host], y: &[Host]) -> Array2<f64> {
@@ -98,9 +104,10 @@ struct Scratch {
 /// The sum of the `[N, m]` products that `f` writes for each tile of each block, in a fixed order.
 fn over_tiles(x: &[Host], m: usize, f: impl Fn(usize, Range<usize>, &mut Scratch, &mut [f64]) + Sync) -> Array2<f64> {
     let n = x[0].rows();
+    let tile = tile(m);
     let tiles = |(block, host): (usize, &Host)| {
         let width = host.columns();
-        (0..width).step_by(TILE).map(move |start| (block, start..(start + TILE).min(width)))
+        (0..width).step_by(tile).map(move |start| (block, start..(start + tile).min(width)))
     };
     let tiles: Vec<(usize, Range<usize>)> = x.iter().enumerate().flat_map(tiles).collect();
     let columns: usize = x.iter().map(Host::columns).sum();

@@ -8,9 +8,12 @@ use pulp::{Simd, WithSimd};
 
 use super::{LINE, MOST_LANES, dispatch, groups};
 
-/// Numbers of rows of X and of Y whose products are held in registers at once, largest first.
+/// Numbers of rows of X whose products are held in registers at once, largest first.
 const SIDES: [usize; 3] = [SIDE, 2, 1];
 const SIDE: usize = 4;
+/// The same for the rows of Y: of vectors with 16 lanes there are 32 registers, of shorter ones 16, which must hold the products
+/// and a vector of each row of Y.
+const SIDES_OF_Y: ([usize; 3], [usize; 3]) = (SIDES, [3, 2, 1]);
 
 /// Rows of at most so many columns are short.
 const SHORT: usize = 128;
@@ -65,10 +68,12 @@ impl Products<'_> {
     #[inline(always)]
     fn rows<S: Simd, const R: usize>(&mut self, simd: S, i: usize) {
         let first = if self.symmetric { i } else { 0 };
-        for columns in groups(self.y.len() - first, SIDES) {
+        let sides = if S::F32_LANES == MOST_LANES { SIDES_OF_Y.0 } else { SIDES_OF_Y.1 };
+        for columns in groups(self.y.len() - first, sides) {
             let j = first + columns.start;
             match columns.len() {
                 4 => self.block::<S, R, 4>(simd, i, j),
+                3 => self.block::<S, R, 3>(simd, i, j),
                 2 => self.block::<S, R, 2>(simd, i, j),
                 _ => self.block::<S, R, 1>(simd, i, j),
             }
