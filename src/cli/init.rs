@@ -13,6 +13,7 @@ Examples:
   fedstein init measurements.csv                        writes measurements.toml
   fedstein init measurements.csv --target species --out species.toml
   fedstein init measurements.csv --missing-values 999,unknown
+  fedstein init measurements.csv --study                writes measurements-models.toml too: which model is best?
   fedstein train measurements.toml
 
 Separator, header, target, task and the column of the clients are found from the cells and the names of the columns; the
@@ -33,7 +34,11 @@ pub struct Init {
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 
-    /// Replace the file of --out
+    /// Write a study beside the config as well, <FILE>-models.toml, which compares models on validation rows
+    #[arg(long)]
+    pub study: bool,
+
+    /// Replace the files that are written
     #[arg(long)]
     pub force: bool,
 }

@@ -51,7 +51,10 @@ fn kept(plan: &Plan<'_>, results: &Results<'_>, row: &Row) -> usize {
 
 /// What varies, such as `3 of method, 2 of labels`.
 fn axes(plan: &Plan<'_>) -> String {
-    let axes = plan.study.axes.iter().map(|axis| format!("{} of {}", axis.variants.len(), cell(&axis.name)));
+    let axes = plan.study.axes.iter().map(|axis| {
+        let count = axis.variants.len();
+        format!("{count} variant{} of {}", if count == 1 { "" } else { "s" }, cell(&axis.name))
+    });
     axes.collect::<Vec<_>>().join(" × ")
 }
 

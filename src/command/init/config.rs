@@ -133,7 +133,7 @@ pub fn run_name(path: &Path) -> String {
 }
 
 /// The number of clients: those of the column, else one for 50 rows, from 2 to 10.
-fn clients(choice: &Choice<'_>) -> usize {
+pub fn clients(choice: &Choice<'_>) -> usize {
     let named = choice.client.and_then(SurveyColumn::distinct);
     named.unwrap_or((choice.rows / 50).clamp(2, 10))
 }
@@ -147,9 +147,7 @@ fn about_network(choice: &Choice<'_>) -> String {
         true => "a logistic regression, `kind = \"blr\"` with `bias = true` and `optimizer.lr = 0.05`,",
         false => "a linear model, `[]`,",
     };
-    format!(
-        "With fewer than {FEW_ROWS} rows {linear} may predict better: compare both (docs/example.md, \"Which network?\")."
-    )
+    format!("With fewer than {FEW_ROWS} rows {linear} may predict better: compare both (`fedstein init --study`).")
 }
 
 fn delimiter(delimiter: u8) -> String {

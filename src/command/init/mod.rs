@@ -6,13 +6,14 @@ mod choice;
 mod config;
 mod document;
 mod length;
+mod models;
 mod names;
 mod site;
 mod suspects;
 mod text;
 mod uses;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fedstein_schema::Accepts;
 
@@ -33,18 +34,26 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
     check_out(out, table, *force)?;
+    let to_screen = out == Path::new("-");
+    let study = typed.study.then(|| study_beside(out, *force)).transpose()?;
     let declared = typed.missing_values.read()?;
     let found = survey(table, target.as_deref(), &declared).map_err(RunError::from)?;
     let choice =
         Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
-    let to_screen = out == Path::new("-");
     let name = config::run_name(if to_screen { table } else { out });
     let text = config::of_run((in_utf8(table)?, &name), &found, &choice)?;
     output::write(out, &text, *force)?;
-    match to_screen {
-        true => Ok(()),
-        false => print_text(&said(out, (&found, &choice), &["train"])),
+    if to_screen {
+        return Ok(());
     }
+    let mut next = vec![shell::line(&["fedstein", "train", &out.display().to_string()])];
+    if let Some(study) = &study {
+        let base = out.file_name().unwrap_or_default().to_string_lossy();
+        output::write(study, &models::of_config(&base, &choice), *force)?;
+        next.push(shell::line(&["fedstein", "study", &study.display().to_string(), "--jobs", "2"]));
+    }
+    let next = if choice.untrainable().is_some() { Vec::new() } else { next };
+    print_text(&said(out, (&found, &choice), &next))
 }
 
 /// Runs `fedstein site init`.
@@ -61,10 +70,22 @@ pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
     let path = site::path_of(table, out).map_err(|error| refused(table, &error.to_string()))?;
     let text = site::of_site((in_utf8(&path)?, &typed.name(), *index), &found, &choice)?;
     output::write(out, &text, *force)?;
-    match out == Path::new("-") {
-        true => Ok(()),
-        false => print_text(&said(out, (&found, &choice), &["site", "check"])),
+    if out == Path::new("-") {
+        return Ok(());
     }
+    // A site's own file is checked in any case.
+    let next = shell::line(&["fedstein", "site", "check", &out.display().to_string()]);
+    print_text(&said(out, (&found, &choice), &[next]))
+}
+
+/// The path of the study of a config, which can be written.
+fn study_beside(config: &Path, force: bool) -> Result<PathBuf, CliError> {
+    if config == Path::new("-") {
+        return Err(CliError::Usage("--study: the study names the config's file; leave out `--out -`".into()));
+    }
+    let study = models::path_of(config);
+    output::check_as("--study", &study, force)?;
+    Ok(study)
 }
 
 /// Checks that a file can be written, which is not the table itself.
@@ -97,8 +118,8 @@ fn in_utf8(path: &Path) -> Result<&str, CliError> {
     })
 }
 
-/// What a command prints when it has written a file, with the command that comes next.
-fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[&str]) -> String {
+/// What a command prints when it has written a file, with the commands that come next.
+fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[String]) -> String {
     let out = out.display();
     let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
         true => format!("{} (thousands separators?)", choice::shown(column)),
@@ -120,10 +141,6 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[&str]) -> 
         .chain(choice.about_count())
         .chain(choice.untrainable());
     let notes: String = notes.map(|about| format!("note: {about}\n")).collect();
-    // A site's own file is checked in any case.
-    let next = match choice.untrainable().filter(|_| next == ["train"]) {
-        Some(_) => String::new(),
-        None => shell::line(&[&["fedstein"], next, &[&out.to_string()]].concat()) + "\n",
-    };
+    let next: String = next.iter().map(|command| format!("{command}\n")).collect();
     format!("{out}: {}\n{notes}{left_out}{next}", choice.summary())
 }
