@@ -3,7 +3,7 @@
 pub mod client_calibration;
 pub mod client_evaluator;
 mod client_map;
-pub mod combine;
+mod combine;
 pub mod event;
 mod exchange;
 pub mod fault_policy;
@@ -15,6 +15,7 @@ mod outlier;
 pub mod parked;
 pub mod prior_correction;
 pub mod quarantine;
+pub mod robust;
 mod roster;
 mod saved;
 pub mod server;
