@@ -1,6 +1,6 @@
 //! The server, the clients and the messages between them.
 
-pub mod client_calibration;
+mod client_calibration;
 pub mod client_evaluator;
 mod client_map;
 mod combine;
@@ -9,6 +9,7 @@ mod exchange;
 pub mod fault_policy;
 pub mod faults;
 pub mod fleet;
+pub mod held_out;
 pub mod inquiry;
 pub mod labelled;
 mod outlier;
