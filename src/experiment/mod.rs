@@ -44,6 +44,7 @@ pub mod run;
 pub mod run_dir;
 pub mod run_report;
 pub mod serve;
+mod site_predictor;
 mod site_results;
 mod sites;
 pub mod split;
