@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::columns::{DateFormat, Decimal};
+use crate::columns::DateFormat;
 use serde::{Deserialize, Serialize};
 
 /// What the cells of a feature column hold.
@@ -18,6 +18,18 @@ pub enum CellKind {
     Date,
     /// Texts, which are one-hot encoded.
     Category,
+}
+
+fedstein_schema::words! {
+    /// The mark between the whole part and the fraction of a number.
+    #[derive(Default)]
+    pub enum Decimal {
+        /// `1.5`
+        #[default]
+        Point = ".",
+        /// `1,5`
+        Comma = ",",
+    }
 }
 
 /// How numbers and dates are written.

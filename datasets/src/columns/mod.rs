@@ -12,11 +12,11 @@ mod keys;
 mod missing_values;
 mod tally;
 
-pub use cell::{CellKind, Notation};
+pub use cell::{CellKind, Decimal, Notation};
 pub use codes::Codes;
 pub use date::DateFormat;
 pub use encoding::{Column, Encoded, Encoding, tallies};
-pub use keys::{Categorical, Decimal, Missing, MissingTarget, Reading, Rule};
+pub use keys::{Categorical, Missing, MissingTarget, Reading, Rule};
 pub use missing_values::MissingValues;
 pub use tally::Tally;
 
