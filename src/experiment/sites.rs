@@ -11,7 +11,7 @@ use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
-use crate::datasets::format::csv::places;
+use crate::datasets::columns::places;
 use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;

@@ -56,6 +56,14 @@ pub(crate) fn is_missing(cell: &[u8]) -> bool {
     MARKS.iter().any(|mark| cell.eq_ignore_ascii_case(mark))
 }
 
+/// A cell as readable text of limited length, for a message.
+pub(crate) fn text(cell: &[u8]) -> String {
+    let cell = cell.trim_ascii();
+    // 40 characters are at most 160 bytes.
+    let shown: String = String::from_utf8_lossy(&cell[..cell.len().min(160)]).chars().take(40).collect();
+    shown.escape_debug().to_string()
+}
+
 /// `true` as 1 and `false` as 0, in one of several spellings.
 fn boolean(cell: &str) -> Option<f64> {
     let is = |words: [&str; 5]| words.iter().any(|word| cell.eq_ignore_ascii_case(word));

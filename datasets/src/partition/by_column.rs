@@ -2,7 +2,7 @@
 
 use super::test_rows::TestRows;
 use super::{CALIBRATION, Partition, Scheme, SchemeProperties, VALIDATION};
-use crate::format::table::text;
+use crate::columns::text;
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;
