@@ -1,6 +1,7 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
-use super::{DataSet, Origin, Rows, Source};
+use super::kind::{Rows, Source};
+use super::{DataSet, Origin};
 use crate::columns::codes::{self, Codes};
 use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, text};
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
