@@ -41,9 +41,9 @@ use serde::{Deserialize, Serialize};
 use super::keys::{
     BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
 use super::uploaded::Uploaded;
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
