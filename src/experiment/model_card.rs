@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::artifact::PARTICLES;
 use super::config::{Config, EvaluationRows};
+use super::facts::PARTICLES;
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
+use super::artifact::{lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
 use super::evaluate::Predicted;
+use super::facts::facts;
 use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
 use super::site_predictor::{OWN, OWN_OF_ROWS, PREDICTOR, PUBLISHED};
 use super::{rotation, run_dir, run_report};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{CalibrationConfig, Config, EvaluationRows};
 use super::questions::Questions;
+use super::rows_of_run::RowsOfRun;
 use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
