@@ -1,8 +1,7 @@
 //! The class of two whose probability reports are about.
 
 use crate::DataError;
-use crate::format::csv::Places;
-use crate::format::table;
+use crate::columns::{Places, text};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, key};
 
@@ -33,7 +32,7 @@ pub fn make_second(names: &mut [String], positive: &str) -> Result<bool, DataErr
         }));
     }
     let Some(place) = Places::of(names).find(positive) else {
-        let [first, second] = [0, 1].map(|class: usize| table::text(names[class].as_bytes()));
+        let [first, second] = [0, 1].map(|class: usize| text(names[class].as_bytes()));
         return Err(refuse(format!("is not a class of the target, which has `{first}` and `{second}`")));
     };
     if place == 0 {

@@ -10,13 +10,11 @@ use burn::tensor::{Device, Tensor, activation};
 use fedstein_schema::Accepts::{Bool, Choice};
 use fedstein_schema::Literal::{self, Float as F, Text as T};
 use fedstein_schema::{Kind, POSITIVE, UnusedKeys, key};
-use rand::Rng;
-use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::curvature::{LayerCurvature, LayerInputs, LayerRows, OutputGradients, RowCurvature};
 use crate::error::ModelError;
-use crate::kinds::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, ModelTargets, TargetShape};
+use crate::kind::{DataShape, GAMMA_RATE, GAMMA_SHAPE, ModelKind, ModelTargets, TargetShape};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::logistic;
@@ -172,11 +170,6 @@ impl Architecture for BlrConfig {
         let (shape, rate) = (self.gamma_shape, self.gamma_rate);
         Prior { terms: vec![PriorTerm::HierarchicalNormal { weights: vec![0], log_precision: 1, shape, rate }] }
     }
-}
-
-/// Draws z ~ N(0, 1).
-pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
-    StandardNormal.sample(rng)
 }
 
 fedstein_schema::words! {

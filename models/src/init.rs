@@ -3,8 +3,8 @@
 //! Source: Kassab & Simeone (their code) and the FedWBA paper.
 
 use rand::{Rng, RngExt};
+use rand_distr::{Distribution, StandardNormal};
 
-use crate::blr::standard_normal;
 use crate::layout::{Block, Layout};
 
 fedstein_schema::words! {
@@ -45,4 +45,9 @@ impl WeightInit {
             Self::XavierUniform => uniform((6.0 / (fan_in + fan_out) as f64).sqrt()),
         }
     }
+}
+
+/// Draws z ~ N(0, 1).
+pub(crate) fn standard_normal(rng: &mut dyn Rng) -> f64 {
+    StandardNormal.sample(rng)
 }

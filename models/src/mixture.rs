@@ -14,7 +14,7 @@ use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
-use crate::kinds::{DataShape, ModelKind, ModelTargets};
+use crate::kind::{DataShape, ModelKind, ModelTargets};
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, Model, Network, ParticleModel, Task};

@@ -9,7 +9,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, activation};
 use rand::Rng;
 
-use crate::blr::standard_normal;
+use crate::init::standard_normal;
 use crate::layer::unset;
 use crate::layout::Layout;
 use crate::model::{Architecture, Batch, ParticleModel, Task};

@@ -19,7 +19,7 @@ use crate::curvature::{LayerInputs, LayerTrace};
 use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
-use crate::kinds::{
+use crate::kind::{
     DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision, unused_gamma,
 };
 use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};

@@ -1,6 +1,7 @@
 //! The headline in plain language: whether the model is too sure or not sure enough, by how much, in which range of
 //! confidence, and on how many rows.
 
+mod notable;
 mod second_class;
 mod targets;
 
@@ -9,17 +10,14 @@ use serde::Serialize;
 use crate::metrics::{Bin, Calibration, CoverageRow, Interval};
 use crate::skill::Skill;
 use crate::text::{number, percent, points, rows};
+use notable::NOTABLE;
 
+pub(crate) use notable::FEWEST_ROWS;
 pub(crate) use second_class::SecondClass;
 pub(crate) use targets::{Bias, Thirds};
 
-/// The smallest gap that is reported: half a point.
-const NOTABLE: f64 = 0.005;
 /// An interval that reaches further than this to either side does not tell.
 const WIDE: f64 = 0.05;
-
-/// Fewer rows have no verdict: the intervals of shares are approximations.
-pub(crate) const FEWEST_ROWS: usize = 10;
 
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -11,10 +11,10 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::kind::{Algorithm, Capabilities, Replies, VisitCost};
 use super::langevin::Langevin;
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
-use super::{Algorithm, Capabilities, Replies, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;

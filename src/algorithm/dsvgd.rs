@@ -19,7 +19,7 @@ use super::keys::{
     BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
     LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
-use super::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
+use super::kind::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 
 pub(super) mod cavity;
 

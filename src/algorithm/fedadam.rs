@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{self, LocalLoop};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;

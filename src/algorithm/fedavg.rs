@@ -9,8 +9,8 @@ use fedstein_schema::{Kind, key};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{self, LocalLoop};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;

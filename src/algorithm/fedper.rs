@@ -11,9 +11,9 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
 use super::split::{BaseServer, Split};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;

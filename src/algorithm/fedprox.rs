@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps, pull};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;

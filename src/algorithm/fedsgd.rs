@@ -7,7 +7,7 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
-use super::{Algorithm, Capabilities, VisitCost};
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};

@@ -21,8 +21,8 @@ use super::keys::{
     BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
     LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use super::layers::{Layers, Parts};
-use super::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeMode};

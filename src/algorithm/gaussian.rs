@@ -32,35 +32,30 @@ mod family;
 mod fitter;
 pub mod natural;
 mod prior;
+mod problem;
 mod server;
 mod symmetric;
 
 use std::sync::Arc;
 
-use expectation::{Expected, Rule};
-use fedstein_models::{Layout, Prior};
+use expectation::Rule;
 use fedstein_schema::Accepts::{Choice, Float};
 use fedstein_schema::Literal::{Float as F, Text as T};
 use fedstein_schema::{Interval, Key, key};
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{LocalConfig, PARTICLE_COUNT, SAMPLES};
-use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Backend;
 use crate::error::RunError;
-use crate::particles::Particles;
 use crate::protocol::{ClientId, LocalData, Setup};
-use crate::random::Streams;
 
 pub use family::Family;
 pub(super) use fitter::Fitter;
-use natural::{Gaussian, Natural, StepBound};
+pub use fitter::fit;
+use natural::{Natural, StepBound};
 use prior::DividedPrior;
+use problem::{COVARIANCE, Problem};
 pub(super) use server::Server;
-
-/// The largest number of dimensions in which the d² numbers of a covariance are computed.
-const COVARIANCE: usize = 64;
 
 /// The constants of the local optimisation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,68 +87,6 @@ pub(super) const DAMPING: Key = key(
 /// The number of draws behind an expectation.
 pub(super) const EXPECTATION_SAMPLES: Key =
     SAMPLES.doc("Number of draws per expectation; toy densities of one or two dimensions use quadrature instead.");
-
-/// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
-///
-/// # Arguments
-/// - `cavity`: η_cav, with η1 `[d]`
-/// - `damping`: the share ρ of a step
-/// - `expected`: the expectations under q, given q and the step, from 0
-///
-/// # Errors
-/// `expected` fails.
-pub fn fit<E>(
-    mut q: Gaussian,
-    cavity: &Natural,
-    steps: usize,
-    damping: f64,
-    bound: &StepBound,
-    mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
-) -> Result<Gaussian, E> {
-    for step in 0..steps {
-        let target = cavity.plus(&expected(&q, step)?.factor(&q));
-        q = q.step(&target, damping, bound);
-    }
-    Ok(q)
-}
-
-/// The constants that server and clients share.
-pub(super) struct Problem<B: Backend> {
-    config: GaussianConfig,
-    /// The keys that say how many steps L a visit has.
-    local: LocalConfig,
-    /// The prior's terms outside the family, and the share 1/K of them that a client's factor holds.
-    shared: Prior,
-    share: f64,
-    /// The initial Gaussian q^(0).
-    initial: Gaussian,
-    bound: StepBound,
-    rule: Rule,
-    layout: Arc<Layout>,
-    streams: Streams,
-    session: Session<B>,
-}
-
-impl<B: Backend> Problem<B> {
-    /// The Gaussian q where q is proper; otherwise the last Gaussian on the way from q^(0) to q. Factors that clients
-    /// found at the same time may have an improper product.
-    fn proper(&self, q: &Natural) -> Gaussian {
-        let towards = || self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
-        q.clone().normalised().filter(|q| self.bound.holds(q)).unwrap_or_else(towards)
-    }
-
-    /// The points z `[N, d]` of N(0, I) as particles of q.
-    fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles<B>, RunError> {
-        let values = Values::F64(q.at(z).into_iter().collect());
-        let array = Array { shape: z.shape().to_vec(), values };
-        Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Array)
-    }
-}
-
-/// Bytes of natural parameters in memory.
-pub(super) fn bytes(natural: &Natural) -> u64 {
-    (natural.numbers() * size_of::<f64>()) as u64
-}
 
 /// The parts from which both algorithms are built.
 pub(super) struct GaussianHalves<B: Backend> {
@@ -194,7 +127,8 @@ impl<B: Backend> GaussianHalves<B> {
         let share = 1.0 / setup.roster.len() as f64;
         let rule = Rule::new(d, config.samples);
         let problem = Arc::new(Problem {
-            config,
+            family: config.family,
+            damping: config.damping,
             local,
             shared,
             share,

@@ -10,7 +10,7 @@ use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
-use super::{Algorithm, Capabilities, VisitCost};
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;

@@ -5,7 +5,7 @@ use fedstein_schema::Literal::{Float as F, Int as I, Text as T};
 use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, NumberOr, POSITIVE, key, whole};
 use serde::{Deserialize, Serialize};
 
-use super::{UnusedKeys, VisitCost};
+use super::kind::{UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;

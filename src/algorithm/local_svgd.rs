@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::keys::{
     BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
-use super::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;

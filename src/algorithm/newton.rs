@@ -26,6 +26,7 @@
 //! (Ashman et al. 2022), conducive gradients (El Mekkaoui et al. 2020) and K-FAC (Martens & Grosse 2015) and, for
 //! convolutions, KFC (Grosse & Martens 2016).
 
+mod names;
 mod plan;
 mod server;
 mod site_sum;
@@ -40,9 +41,9 @@ use serde::{Deserialize, Serialize};
 use super::keys::{
     BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
 use super::uploaded::Uploaded;
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
@@ -56,6 +57,7 @@ use crate::rows::Rows;
 use crate::schedule::indicator;
 use crate::stein::FirstNorm;
 
+use names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
 use plan::{Form, Plan, Sums};
 use server::Server;
 pub(crate) use site_sum::SiteSum;
@@ -190,13 +192,6 @@ impl NewtonConfig {
         }
     }
 }
-
-/// The names under which scores and curvatures of sites travel: those of the cavity to the client, those of its own site
-/// back. With them go the second moments that act on displacements, and those of the client's own rows.
-const GRADIENT: &str = "gradient";
-const CURVATURE: &str = "curvature";
-const SHARED_MOMENTS: &str = "input_moments";
-const OWN_MOMENTS: &str = "hidden_moments";
 
 /// A client half; its methods are the parts of a visit.
 pub(crate) struct Client<B: Backend> {
@@ -372,7 +367,8 @@ impl Algorithm for NewtonConfig {
     fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
         let plan = self.plan(&setup)?;
         let clients = self.clients(&plan, &mut setup).map(|client| (client.id, Box::new(client) as _)).collect();
-        Ok(Halves { server: Box::new(Server::new(*self, plan, setup)), clients })
+        let server = Server::new(self.local, self.scale(&plan), plan, setup);
+        Ok(Halves { server: Box::new(server), clients })
     }
 }
 

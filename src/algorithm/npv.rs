@@ -26,8 +26,8 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::lbfgs::Lbfgs;
-use super::{Algorithm, Capabilities, VisitCost};
 use crate::array::{Array, ArrayError, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;

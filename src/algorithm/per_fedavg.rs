@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;

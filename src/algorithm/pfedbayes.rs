@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use super::keys::{
     BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, SAMPLES, SERVER_MIX,
 };
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;

@@ -46,8 +46,8 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PERSONAL_LAYERS};
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::split::{BaseServer, Split};
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::array::ArrayError;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;

@@ -30,9 +30,9 @@ use super::keys::{
     BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PARTICLE_COUNT, PERSONAL_LAYERS,
     SAMPLES,
 };
+use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
-use super::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;

@@ -28,8 +28,8 @@ use super::keys::{
     BATCH, KDE_BANDWIDTH, KdeRule, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
     bandwidth,
 };
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::relay::Relay;
-use super::{Algorithm, Capabilities, VisitCost};
 use crate::array::Values;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use super::gaussian::natural::Natural;
 use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
-use super::gaussian::{Fitter, GaussianConfig, GaussianHalves, bytes};
+use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
-use super::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
+use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -94,7 +94,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        bytes(&self.factor)
+        self.factor.bytes()
     }
 
     fn save(&self) -> Result<State, RunError> {

@@ -6,10 +6,10 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
-use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::Likelihood;

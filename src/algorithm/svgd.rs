@@ -7,9 +7,9 @@ use fedstein_schema::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE};
+use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::local::{self, LocalLoop};
 use super::relay::Relay;
-use super::{Algorithm, Capabilities, VisitCost};
 use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Halves, Setup};

@@ -17,9 +17,9 @@ use super::keys::{
     BATCH, DensityConfig, KDE, KDE_BANDWIDTH, KDE_CLIP, KDE_DAMPING, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS,
     LocalConfig, MINIBATCH, PARTICLE_COUNT, TEMPERATURE,
 };
+use super::kind::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 use super::relay::Relay;
 use super::uploaded::Uploaded;
-use super::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::kde::Kde;

@@ -1,10 +1,10 @@
 //! Growth of time with the number of particles N, the dimension d, the clients K and the minibatch B: each is doubled
 //! four times while the others are fixed, and the exponent of a power law is fitted to the points.
 
-use super::Size;
 use super::cost::Networks;
 use super::network_step::Step;
 use super::selection::Selection;
+use super::size::Size;
 use super::timing::Bench;
 use crate::backend::Backend;
 use crate::error::RunError;

@@ -29,6 +29,7 @@ pub mod newton_visit;
 pub mod prediction;
 pub mod roofline;
 pub mod selection;
+mod size;
 mod synthetic;
 pub mod table;
 pub mod timing;
@@ -38,29 +39,11 @@ use std::str::FromStr;
 
 pub use cost::Cost;
 pub use roofline::Ceilings;
+pub use size::Size;
 pub use timing::{Bench, Line, Record, Settings, Threads};
 
 use crate::backend::Backend;
 use crate::error::RunError;
-
-/// The amount of work in a unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Size {
-    /// The size of the yardsticks.
-    #[default]
-    Full,
-    /// A size that takes milliseconds in all: it tests that everything runs, and gives no information about speed.
-    Tiny,
-}
-
-impl Size {
-    fn pick<T>(self, full: T, tiny: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Tiny => tiny,
-        }
-    }
-}
 
 /// A workload by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 
-use super::Size;
 use super::cost::Cost;
+use super::size::Size;
 use super::timing::Bench;
 use crate::backend::Backend;
 use crate::error::RunError;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::Size;
 use super::activity::{self, Activity};
 use super::cost::Cost;
+use super::size::Size;
 use crate::backend::{Backend, Session};
 use crate::error::RunError;
 use crate::machine;

@@ -28,7 +28,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use pages::{CompletionsArgs, ManArgs};
 use report::ReportArgs;
@@ -231,8 +231,8 @@ impl Invocation {
                         .into(),
                 ));
             }
-            Command::Completions(typed) => Self::Print(pages::completions(typed.shell)),
-            Command::Man(typed) => Self::Print(pages::manual(&typed.of)?),
+            Command::Completions(typed) => Self::Print(pages::completions(typed.shell, CommandLine::command())),
+            Command::Man(typed) => Self::Print(pages::manual(&typed.of, CommandLine::command())?),
         })
     }
 }

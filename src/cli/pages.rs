@@ -1,10 +1,10 @@
 //! Texts that follow from the arguments of the program alone: the completions of shells, and the pages of the manual.
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
-use super::{CliError, CommandLine};
+use super::CliError;
 use crate::experiment::schema::{list, nearest};
 
 /// The program's name.
@@ -35,10 +35,10 @@ pub struct ManArgs {
     pub of: Vec<String>,
 }
 
-/// The completions of a shell.
-pub(super) fn completions(shell: Shell) -> String {
+/// The completions of a shell for the program.
+pub(super) fn completions(shell: Shell, mut program: Command) -> String {
     let mut text = Vec::new();
-    generate(shell, &mut CommandLine::command(), NAME, &mut text);
+    generate(shell, &mut program, NAME, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -46,8 +46,7 @@ pub(super) fn completions(shell: Shell) -> String {
 ///
 /// # Errors
 /// [`CliError::Usage`] where there is no such command.
-pub(super) fn manual(words: &[String]) -> Result<String, CliError> {
-    let mut program = CommandLine::command();
+pub(super) fn manual(words: &[String], mut program: Command) -> Result<String, CliError> {
     // Gives every command its full name.
     program.build();
     let mut of = &program;

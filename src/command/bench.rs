@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use super::on_threads;
+use super::threads::on_threads;
 use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
 use crate::bench::bands::{self, Bands};
 use crate::bench::growth::{self, Series, Variable};

@@ -10,7 +10,7 @@ use super::{headline, output};
 use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
 use crate::datasets::columns::Notation;
-use crate::datasets::format::csv::places;
+use crate::datasets::columns::places;
 use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::config::schema;

@@ -6,6 +6,7 @@ mod client;
 mod columns;
 mod data;
 mod evaluate;
+mod for_site;
 mod headline;
 mod init;
 mod interrupt;
@@ -14,6 +15,7 @@ mod new_rows;
 mod output;
 mod personal;
 mod predict;
+mod program;
 mod report;
 mod reproduce;
 mod runs;
@@ -24,37 +26,15 @@ mod study;
 #[cfg(feature = "flower")]
 mod supernode;
 mod tensorboard;
+mod threads;
 mod train;
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-use crate::backend::{BackendError, OnBackend, dispatch};
+use crate::backend::BackendError;
 use crate::cli::{CliError, Invocation, print_text};
 use crate::error::RunError;
-use crate::site::{SiteConfig, SiteRows};
 
-/// The stack size in bytes of a thread that runs commands: the usual size of a main thread.
-pub const STACK: usize = 8 << 20;
-
-/// The program that answers `fedstein site FILE --stdio`, where it is not the one that runs.
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-
-/// Names the program by which this command starts itself again for sites; otherwise that is the running program, which in
-/// a script is the interpreter. The first call counts.
-pub fn set_program(path: PathBuf) {
-    // A second call changes nothing.
-    let _ = PROGRAM.set(path);
-}
-
-/// The program by which this command starts itself again.
-///
-/// # Errors
-/// The running program has no path.
-fn program() -> io::Result<PathBuf> {
-    PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)
-}
+pub use program::set_program;
+pub use threads::{STACK, on_threads};
 
 /// Carries out an invocation.
 ///
@@ -81,33 +61,6 @@ pub fn execute(invocation: Invocation) -> Result<(), CliError> {
         Invocation::Supernode(typed) => supernode::serve(&typed),
         Invocation::Print(text) => print_text(&text),
     }
-}
-
-/// Does some work on a pool of this many threads; 0 stands for the pool that is there.
-///
-/// # Errors
-/// The threads cannot be started: a sentence.
-pub fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    if threads == 0 {
-        return Ok(work());
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
-    Ok(pool.map_err(|error| format!("cannot start {threads} threads: {error}"))?.install(work))
-}
-
-/// Opens a site, and does some work for it on its own backend and threads.
-///
-/// # Errors
-/// The site's own file, its rows or its backend is unusable, the threads cannot be started, or the error of the work.
-fn for_site<J>(file: &Path, job: impl FnOnce(SiteConfig, SiteRows) -> J) -> Result<(), CliError>
-where
-    J: OnBackend<Output = Result<(), CliError>> + Send,
-{
-    let site = SiteConfig::load(file)?;
-    let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    let (backend, threads) = (site.backend.clone(), site.threads);
-    let job = job(site, rows);
-    on_threads(threads, || dispatch(&backend, job)).map_err(CliError::Failed)??
 }
 
 impl From<RunError> for CliError {

@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
-use super::for_site;
+use super::for_site::for_site;
 use crate::backend::{Backend, OnBackend};
 use crate::cli::CliError;
 use crate::experiment::at_site::SiteClient;

@@ -12,7 +12,7 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::for_site;
+use super::for_site::for_site;
 use super::interrupt::INTERRUPTED;
 use crate::backend::{Backend, OnBackend};
 use crate::cli::{CliError, Supernode, print_note};

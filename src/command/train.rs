@@ -110,7 +110,7 @@ impl OnBackend for Job<'_> {
         let outcome = match sites.is_empty() {
             true => run::<B>(experiment, observer, Some(artifacts))?,
             false => {
-                let program = super::program();
+                let program = super::program::program();
                 let program =
                     program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
                 serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?

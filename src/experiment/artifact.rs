@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::backend::{Backend, Session};
 use crate::checkpoint::lock::{Lock, LockError};
-use crate::datasets::{ModelCard, Partition, Rotation, TrainTest};
+use crate::datasets::{ModelCard, Rotation};
 use crate::error::RunError;
 use crate::federation::event::Event;
 use crate::metrics::UncertaintySummary;
@@ -20,9 +20,10 @@ use crate::protocol::ClientId;
 use crate::report::files::{FileError, read_text, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
-use super::checkpoints::{Brought, Checkpoints, Digests, Snapshot, blocks_of};
+use super::checkpoints::{Brought, Checkpoints, Snapshot, blocks_of};
 use super::config::{Brings, CheckpointConfig, Config, to_toml};
 use super::evaluate::Predicted;
+use super::facts::{PARTICLES, facts};
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
 use super::own_model;
@@ -30,75 +31,12 @@ use super::personal;
 use super::provenance::Provenance;
 use super::rotation;
 use super::rounds_csv::RoundsCsv;
+use super::rows_of_run::RowsOfRun;
 use super::run_dir::{self, RunDir, RunDirError};
 use super::schema::Resolved;
 
 /// What the files of a run call a model that the program brought.
 const OWN_MODEL: &str = "own model";
-
-/// What a run's files say of its rows and its clients.
-pub(super) struct RowsOfRun {
-    /// All that predictions need besides particles and configuration.
-    pub card: ModelCard,
-    /// The digests by which a resumed run recognises its rows.
-    pub digests: Digests,
-    /// The clients and the numbers of their rows, as a text.
-    pub listed: String,
-    /// The number of rows of every class at every client, where they are known.
-    pub counts: Option<PartitionTable>,
-    /// The data and the numbers of rows, for the report.
-    pub about: String,
-    /// The number of clients and how they came to their rows, for the report.
-    pub clients: String,
-    /// The lines of the rows that are predicted in the user's own file.
-    pub test_lines: Option<Vec<u64>>,
-    /// Notes on the rows and the clients, one sentence each.
-    pub notes: Vec<String>,
-    /// The name of a client selection that the program brings.
-    pub own_selection: Option<String>,
-}
-
-impl RowsOfRun {
-    /// The rows of a run in one process.
-    pub fn here(config: &Config, data: &TrainTest, partition: &Partition, notes: Vec<String>) -> Self {
-        let card = ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone());
-        let clients = 0..partition.clients().len();
-        let counts = PartitionTable {
-            class_names: card.classes.clone().unwrap_or_default(),
-            counts: partition.counts(&data.train.targets),
-            validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
-            calibration: match partition.calibrating().is_empty() {
-                true => Vec::new(),
-                false => clients.clone().map(|client| partition.calibration(client).len()).collect(),
-            },
-            test: clients.map(|client| partition.test(client).len()).collect(),
-            clients: ClientNames::new(partition.names().to_vec()),
-        };
-        Self {
-            digests: Digests::of(data, partition),
-            listed: partition.table(&data.train.targets),
-            counts: Some(counts),
-            about: about_rows(&card.data, data, partition),
-            clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
-            test_lines: data.test.lines.clone(),
-            card,
-            notes,
-            own_selection: None,
-        }
-    }
-}
-
-/// The fact with the number of particles.
-pub(super) const PARTICLES: &str = "particles";
-
-/// The data set and its numbers of rows, those that are held out from the training by themselves.
-fn about_rows(name: &str, data: &TrainTest, partition: &Partition) -> String {
-    let (validation, calibration) = (partition.held_out().len(), partition.calibrating().len());
-    let trained = data.train.rows() - validation - calibration;
-    let held = [(validation, "validation"), (calibration, "calibration")].into_iter().filter(|(rows, _)| *rows > 0);
-    let held: String = held.map(|(rows, what)| format!(", {rows} {what}")).collect();
-    format!("{name}, {trained} training{held} and {} test rows", data.test.rows())
-}
 
 /// The output files of a run in progress.
 ///
@@ -492,31 +430,6 @@ impl Artifacts {
             None => Ok(()),
         }
     }
-}
-
-/// What a report says of a run: its rows, its model and its machine.
-///
-/// # Arguments
-/// * `about`, `clients`: the data and the clients, in words
-/// * `kind`: what the model is called
-pub(super) fn facts<B: Backend>(
-    config: &Config,
-    particles: usize,
-    (about, clients): (String, String),
-    (kind, model): (&str, &dyn Model),
-    session: &Session<B>,
-) -> Vec<(String, String)> {
-    let fact = |name: &str, value: String| (name.to_owned(), value);
-    vec![
-        fact("data", about),
-        fact("model", format!("{kind}, d = {}", model.layout().dim())),
-        fact("algorithm", config.algorithm.name().to_owned()),
-        fact(PARTICLES, particles.to_string()),
-        fact("clients", clients),
-        fact("backend", format!("{} on {}", B::NAME, session.hardware())),
-        fact("seed", config.seed.to_string()),
-        fact("fedstein", env!("CARGO_PKG_VERSION").to_owned()),
-    ]
 }
 
 /// Writes the files of predictions on test rows into a directory: none for sums or a density. Returns the uncertainty of

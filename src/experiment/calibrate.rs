@@ -6,56 +6,33 @@
 //! without it.
 
 mod fit;
+mod inquiry;
+mod plan;
+mod tested;
 
 use std::collections::BTreeSet;
 
 use crate::array::{Array, Values};
 use crate::backend::Backend;
-use crate::datasets::{KeptSets, ModelCard, Partition, Recalibration};
+use crate::datasets::{KeptSets, Partition, Recalibration};
 use crate::error::RunError;
 use crate::federation::client_evaluator::{no_rows, no_scores};
-use crate::federation::event::Event;
-use crate::federation::fault_policy::FaultPolicy;
-use crate::federation::fleet::Fleet;
-use crate::federation::inquiry::{Scores, ask_to_calibrate};
-use crate::federation::labelled::{Labelled, SetResults as Counted, TEST_STREAM};
-use crate::metrics::{ClientScores, Evaluation};
-use crate::models::Task;
+use crate::federation::labelled::SetResults as Counted;
 use crate::particles::Particles;
 use crate::protocol::calibrating::{AFTER, BEFORE, COUNTS, LEVELS, SETS, THRESHOLDS};
-use crate::protocol::{
-    Calibrating, ClientId, Message, ROWS, ScoreForm, SetForm, SharedMessage, TestForm, Wire, message_of,
-};
+use crate::protocol::{Calibrating, ClientId, Message, ROWS, ScoreForm, SetForm, TestForm, message_of};
 use crate::report::conformal::{QuantileSearch, Score, SetCounts, levels_with, rank};
-use crate::report::maps::{MOST_CLASSES, ProbabilityMap};
-use crate::report::{CalibrationResults, ClientNames, SetLine, SetResults};
+use crate::report::maps::ProbabilityMap;
+use crate::report::{CalibrationResults, SetLine, SetResults};
 use crate::site::MOST_ROWS;
 
 use super::config::Config;
 use super::evaluate::Predicted;
 use fit::Fitted;
-
-/// What the calibration of a run needs to know of its clients.
-#[derive(Debug)]
-pub(super) struct Plan {
-    /// The task of the model.
-    pub task: Task,
-    /// The names of the classes; none of a regression.
-    pub classes: Vec<String>,
-    /// Whether the clients have test rows of their own, rather than all the same.
-    pub own_tests: bool,
-}
-
-/// The clients that are asked.
-pub(super) struct Asked<'a> {
-    /// The clients, here or elsewhere.
-    pub fleet: &'a dyn Fleet,
-    pub policy: &'a FaultPolicy,
-    /// What the clients are called.
-    pub names: &'a ClientNames,
-    /// The number of clients K.
-    pub clients: usize,
-}
+pub(super) use inquiry::Asked;
+use inquiry::{Inquiry, Stop, values, vector};
+pub(super) use plan::Plan;
+use tested::Tested;
 
 /// What was learned from the calibration rows.
 #[derive(Debug, Clone)]
@@ -67,41 +44,6 @@ pub struct Calibrated {
 }
 
 impl Plan {
-    /// The plan of a run whose rows are at their sites; `None` where there is nothing to do.
-    ///
-    /// # Errors
-    /// The map of the probabilities is not for so many classes.
-    pub fn new(config: &Config, task: Task, card: &ModelCard, own_tests: bool) -> Result<Option<Self>, RunError> {
-        let keys = &config.calibration;
-        let classes = card.classes.clone().unwrap_or_default();
-        if let Some(kind) = keys.map.kind().filter(|_| classes.len() > MOST_CLASSES) {
-            return Err(RunError::Config(format!(
-                "`calibration.map` = \"{}\" is for at most {MOST_CLASSES} classes, and the data have {}; use \"temperature\"",
-                kind.word(),
-                classes.len()
-            )));
-        }
-        let is_wanted = keys.fits_map(task) || keys.score(task).is_some();
-        Ok(is_wanted.then_some(Self { task, classes, own_tests }))
-    }
-
-    /// The plan of a run in one process; `None` where there is nothing to do.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn here(
-        config: &Config,
-        task: Task,
-        card: &ModelCard,
-        partition: &Partition,
-        pooled: bool,
-    ) -> Result<Option<Self>, RunError> {
-        let clients = if pooled { 1 } else { partition.clients().len() };
-        let own_tests = !pooled && (1..clients).any(|client| partition.test(client) != partition.test(0));
-        let plan = Self::new(config, task, card, own_tests)?;
-        Ok(plan.filter(|_| !partition.calibrating().is_empty()))
-    }
-
     /// Asks the clients and evaluates what was learned; `None` where no client has an answer. Notes for the user are added to
     /// `notes`.
     ///
@@ -154,38 +96,6 @@ pub(super) fn rows_of_clients(partition: &Partition, pooled: bool) -> Vec<Vec<us
     let mut new = |row: &usize| seen.insert(*row);
     let of_client = |client| partition.calibration(client).iter().copied().filter(&mut new).collect();
     (0..partition.clients().len()).map(of_client).collect()
-}
-
-/// Why the questions end before their time.
-enum Stop {
-    /// Clients without a usable answer, with the reasons.
-    Lost(Vec<(ClientId, String)>),
-    Failed(RunError),
-}
-
-impl From<RunError> for Stop {
-    fn from(error: RunError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// The questions about the particles after the last round.
-struct Inquiry<'a> {
-    plan: &'a Plan,
-    config: &'a Config,
-    asked: &'a Asked<'a>,
-    round: usize,
-    predicted: &'a Predicted,
-    /// The message with the particles.
-    published: Message,
-}
-
-/// What a client's test rows, or all of them, gave.
-struct Tested {
-    client: Option<ClientId>,
-    before: ClientScores,
-    after: Option<ClientScores>,
-    sets: Option<Counted>,
 }
 
 impl Inquiry<'_> {
@@ -343,74 +253,6 @@ impl Inquiry<'_> {
             groups: Vec::new(),
         }
     }
-
-    /// Asks clients, each of which must have an answer that can be read.
-    fn ask<T>(
-        &self,
-        clients: &[ClientId],
-        what: Calibrating,
-        arrays: &[(&str, Array)],
-        read: impl Fn(&Message) -> Result<T, String>,
-    ) -> Result<Vec<T>, Stop> {
-        let with = |message: Message, (name, array): &(&str, Array)| message.with_array(name, array.clone());
-        // Thresholds are exact, so nothing is rounded.
-        let message = SharedMessage::sent(arrays.iter().fold(self.published.clone(), with), Wire::Full);
-        let Scores { replies, events } =
-            ask_to_calibrate(self.asked.fleet, self.asked.policy, (self.round, clients), what, &message)?;
-        let reason = |client: ClientId| {
-            let of_client = |event: &&Event| event.client == client && event.detail.is_some();
-            let detail = events.iter().rev().find(of_client).and_then(|event| event.detail.clone());
-            detail.unwrap_or_else(|| "no reply came".into())
-        };
-        let (mut answers, mut lost) = (Vec::with_capacity(clients.len()), Vec::new());
-        for (client, reply) in clients.iter().zip(replies) {
-            match reply.map(|reply| read(&reply.message)) {
-                Some(Ok(answer)) => answers.push(answer),
-                Some(Err(reason)) => lost.push((*client, reason)),
-                None => lost.push((*client, reason(*client))),
-            }
-        }
-        if lost.is_empty() { Ok(answers) } else { Err(Stop::Lost(lost)) }
-    }
-}
-
-impl Tested {
-    fn of(
-        labelled: &Labelled,
-        (form, map): (&TestForm, Option<&ProbabilityMap>),
-        bins: usize,
-    ) -> Result<Self, RunError> {
-        Ok(Self {
-            client: None,
-            before: labelled.sums(bins)?,
-            after: map.map(|map| labelled.mapped(map)?.sums(bins)).transpose()?,
-            sets: form.sets.as_ref().map(|sets| labelled.sets(sets, TEST_STREAM)).transpose()?,
-        })
-    }
-
-    /// The scores of all test rows before and after the map, where they are known.
-    fn of_all(tested: &[Self]) -> Option<(Evaluation, Evaluation)> {
-        let all = tested.iter().find(|tested| tested.client.is_none())?;
-        Some((Evaluation::of_sums_of_means(&all.before), Evaluation::of_sums_of_means(all.after.as_ref()?)))
-    }
-
-    /// All clients together; `None` where no client has test rows.
-    fn pooled(clients: &[Self]) -> Option<Self> {
-        let (first, others) = clients.split_first()?;
-        let mut all =
-            Self { client: None, before: first.before.clone(), after: first.after.clone(), sets: first.sets.clone() };
-        for other in others {
-            all.before.merge(&other.before).ok()?;
-            if let (Some(all), Some(more)) = (&mut all.after, &other.after) {
-                all.merge(more).ok()?;
-            }
-            if let (Some(all), Some(more)) = (&mut all.sets, &other.sets) {
-                all.all.merge(&more.all);
-                all.classes.iter_mut().zip(&more.classes).for_each(|(all, more)| all.merge(more));
-            }
-        }
-        Some(all)
-    }
 }
 
 /// The counts of all clients together, or the clients whose counts cannot be.
@@ -424,17 +266,4 @@ fn counted(clients: &[ClientId], rows: &[usize], replies: &[Vec<f64>]) -> Result
         }
     }
     if lost.is_empty() { Ok(all) } else { Err(lost) }
-}
-
-fn vector(values: &[f64]) -> Array {
-    Array { shape: vec![values.len()], values: Values::F64(values.to_vec()) }
-}
-
-/// The numbers of this name in a reply, of which there must be so many. They are finite.
-fn values(message: &Message, name: &str, count: usize) -> Result<Vec<f64>, String> {
-    let values = message.array(name).map_err(|error| error.to_string())?.values.to_f64();
-    match values.len() == count {
-        true => Ok(values),
-        false => Err(format!("the reply's \"{name}\" are {} numbers, not {count}", values.len())),
-    }
 }

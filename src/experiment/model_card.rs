@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::artifact::PARTICLES;
 use super::config::{Config, EvaluationRows};
+use super::facts::PARTICLES;
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
-use super::site_results::{OWN, OWN_OF_ROWS};
+use super::site_predictor::{OWN, OWN_OF_ROWS};
 use crate::algorithm::Algorithm as _;
 use crate::datasets::Reading;
 use crate::error::RunError;

@@ -13,7 +13,7 @@ use crate::random::{self, Streams};
 use crate::report::ClientNames;
 use crate::rows::{Shard, Table};
 
-use super::artifact::{Artifacts, RowsOfRun};
+use super::artifact::Artifacts;
 use super::assemble::{check_size, first_particles};
 use super::assigned::{Assigned, assigned};
 use super::calibrate::{Plan, rows_of_clients};
@@ -27,6 +27,7 @@ use super::personal::{HeldOutRows, note_on_published};
 use super::prior_correction;
 use super::progress::Observer;
 use super::round_evaluator::{RoundEvaluator, RowsAt};
+use super::rows_of_run::RowsOfRun;
 
 /// Runs an experiment on backend B, which the run's files name in the place of the config's `backend`. Files go to
 /// `artifacts`, if given, as soon as their content exists.

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::artifact::{facts, lines_csv, to_json, write_bytes, write_predicted};
+use super::artifact::{lines_csv, to_json, write_bytes, write_predicted};
 use super::config::{Config, EvaluationRows, Rotate, RotateFrom, RotationConfig};
 use super::evaluate::Predicted;
+use super::facts::facts;
 use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
-use super::personal::note_on_published;
+use super::site_predictor::{OWN, OWN_OF_ROWS, PREDICTOR, PUBLISHED};
 use super::{rotation, run_dir, run_report};
 use crate::algorithm::Algorithm;
 use crate::backend::{Backend, Session};
@@ -83,12 +84,6 @@ impl<B: Backend> Kept<B> {
     }
 }
 
-/// The fact that says whose predictions the results are.
-const PREDICTOR: &str = "predictor";
-pub(super) const OWN: &str = "the client's own particles";
-pub(super) const OWN_OF_ROWS: &str = "the client's own";
-const PUBLISHED: &str = "the global particles";
-
 /// Adds to the results in a directory what the calibration rows of all sites have given, with what it does on the site's own
 /// test rows, and writes the report anew. It is that of the global particles: results of the client's personal predictor stay
 /// as they are, and so does a directory without results.
@@ -118,33 +113,6 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
     write_bytes(&dir.join(run_dir::MODEL), &to_json(&site.card)?)?;
     write_bytes(&dir.join(run_dir::SUMMARY), &to_json(&site.summary)?)?;
     run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
-}
-
-impl Finished {
-    /// Whether these are a site's results, and of this predictor.
-    pub(super) fn has_predictor(&self, predictor: &str) -> bool {
-        self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == predictor)
-    }
-
-    /// That new rows are predicted by another predictor than that of the results, or by one that is not the method's;
-    /// `None` where they are not.
-    ///
-    /// # Arguments
-    /// * `config`: the run's, from [`Finished::config`]
-    /// * `client`: whether a client's personal predictor predicts
-    pub fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
-        if client || self.has_predictor(OWN) {
-            return None;
-        }
-        if !self.has_predictor(OWN_OF_ROWS) {
-            return note_on_published(config, config.algorithm.capabilities());
-        }
-        Some(
-            "the report in this directory is of the client's personal predictor, which needs its training rows; these predictions are \
-             of the global particles, and differ from it (docs/federation.md)"
-                .to_owned(),
-        )
-    }
 }
 
 impl<B: Backend> SiteResults<'_, B> {

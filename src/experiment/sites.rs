@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use super::artifact::RowsOfRun;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{CalibrationConfig, Config, EvaluationRows};
 use super::questions::Questions;
+use super::rows_of_run::RowsOfRun;
 use super::{class_weights, prior_correction, rotation};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::Columns;
-use crate::datasets::format::csv::places;
+use crate::datasets::columns::places;
 use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;

@@ -1,13 +1,13 @@
 //! What a client answers about the rows that it holds out for calibration: counts of scores and sums over rows, of the
 //! global particles. No row and no score leaves the client.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use fedstein_datasets::Targets;
 use fedstein_models::Task;
 
-use super::client_evaluator::{ClientEvaluator, HeldOut, Outputs, no_rows, with_scores};
+use super::client_evaluator::{ClientEvaluator, Outputs, no_rows, with_scores};
+use super::held_out::{HeldOut, Seen};
 use super::labelled::{Labelled, TEST_STREAM};
 use crate::array::{Array, Values};
 use crate::backend::Backend;
@@ -16,41 +16,8 @@ use crate::metrics::{ParticleLogProbs, RegressionPredictions, logits_of, tempera
 use crate::protocol::calibrating::{
     AFTER, BEFORE, COUNTS, LEVELS, MOST_LEVELS, MOST_POINTS, NLLS, SETS, SLOPES, TEMPERATURES, THRESHOLDS,
 };
-use crate::protocol::{Calibrating, ClientId, Message, PARTICLES, ROWS, Request, ScoreForm, TestForm, map_of};
+use crate::protocol::{Calibrating, Message, PARTICLES, ROWS, Request, ScoreForm, TestForm, map_of};
 use crate::report::conformal::counts_up_to;
-
-/// Calibration rows, and what was last computed of those of each client: a server asks about the same particles many times.
-#[derive(Debug)]
-pub struct CalibrationRows {
-    /// The rows.
-    pub held: HeldOut,
-    seen: Mutex<BTreeMap<ClientId, Seen>>,
-}
-
-/// What was computed of a client's rows.
-#[derive(Debug, Default)]
-struct Seen {
-    /// The fingerprint of the particles.
-    particles: u64,
-    /// The predictions; `None` where the client has no rows.
-    labelled: Option<Arc<Labelled>>,
-    /// The sorted scores of a form and levels.
-    scores: Option<Scores>,
-}
-
-/// Sorted scores, with the form and the levels that they are of.
-type Scores = (ScoreForm, Vec<f64>, Arc<Vec<Vec<f64>>>);
-
-impl CalibrationRows {
-    /// The calibration rows of the clients of one process.
-    pub fn new(held: HeldOut) -> Self {
-        Self { held, seen: Mutex::default() }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, BTreeMap<ClientId, Seen>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl<B: Backend> ClientEvaluator<B> {
     /// The answer of the client of this request. The request has the global particles.

@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 use fedstein_datasets::Targets;
 use fedstein_models::{Model, Task};
 
-use super::client_calibration::CalibrationRows;
+use super::held_out::{CalibrationRows, HeldOut};
 use super::prior_correction::PriorCorrection;
 use crate::array::{Array, Values};
 use crate::backend::{Backend, Session};
@@ -16,18 +16,6 @@ use crate::error::RunError;
 use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request, Scoring};
-use crate::rows::Table;
-
-/// Held-out rows: a table, its targets in the form that the metrics take, and the rows of each client.
-#[derive(Clone, Debug)]
-pub struct HeldOut {
-    /// Features and encoded targets.
-    pub table: Table,
-    /// The targets, in the units of the data.
-    pub targets: Targets,
-    /// The indices of each client's rows in the table.
-    pub rows: Vec<Vec<usize>>,
-}
 
 /// Scores the predictors of the clients of one process.
 #[derive(Debug)]

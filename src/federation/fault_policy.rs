@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::combine::{Norms, Robust};
 use super::quarantine::Quarantine;
+use super::robust::{Norms, Robust};
 use crate::protocol::{ClientId, Request, Wire};
 
 /// The rules by which a round closes, clients are asked again, replies are combined, and messages are sent.

@@ -1,20 +1,22 @@
 //! The server, the clients and the messages between them.
 
-pub mod client_calibration;
+mod client_calibration;
 pub mod client_evaluator;
 mod client_map;
-pub mod combine;
+mod combine;
 pub mod event;
 mod exchange;
 pub mod fault_policy;
 pub mod faults;
 pub mod fleet;
+pub mod held_out;
 pub mod inquiry;
 pub mod labelled;
 mod outlier;
 pub mod parked;
 pub mod prior_correction;
 pub mod quarantine;
+pub mod robust;
 mod roster;
 mod saved;
 pub mod server;

@@ -1,7 +1,7 @@
 //! The two halves of an algorithm.
 
 use super::message::{ClientId, Message, Question, Reply, Request};
-use super::names::message_of;
+use super::packing::message_of;
 use super::prediction::{Posterior, Predictor};
 use crate::backend::Backend;
 use crate::checkpoint::State;

@@ -85,6 +85,24 @@ fn add(print: &mut Fingerprint, name: &str, array: &Array) {
     }
 }
 
+impl Wire {
+    /// The message as it arrives. The arrays keep their types.
+    pub fn rounded(self, mut message: Message) -> Message {
+        message.arrays.values_mut().for_each(|array| self.round(array));
+        message
+    }
+
+    /// The number of bytes of the arrays as they are sent, without headers.
+    pub fn bytes(self, message: &Message) -> u64 {
+        let each = match self {
+            Self::Full => return message.bytes(),
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        };
+        each * message.arrays.values().map(|array| array.values.len() as u64).sum::<u64>()
+    }
+}
+
 /// A message for any number of clients, as they receive it. It is held in memory once, and its fingerprint is computed
 /// once.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@ mod halves;
 mod map;
 mod message;
 mod names;
+mod packing;
 mod prediction;
 mod saved;
 mod setup;
@@ -19,10 +20,8 @@ pub use calibrating::{Calibrating, ScoreForm, SetForm, TestForm};
 pub use halves::{ClientHalf, ClientHalves, Halves, ServerHalf, Watch};
 pub use map::{map_array, map_of};
 pub use message::{Ask, ClientId, Message, Question, Reply, Request, RequestKind, Scoring, SharedMessage};
-pub use names::{
-    BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, STEP_FACTOR, as_sent,
-    diagnosed, message_of, particles_of,
-};
+pub use names::{BATCHES, CLIENT_BYTES, DISCREPANCY, KDE_ESS, OPTIMIZER, PARTICLES, ROWS, SCORE_NORM, STEP_FACTOR};
+pub use packing::{as_sent, diagnosed, message_of, particles_of};
 pub use prediction::{Posterior, Predictor};
 pub use setup::{LocalData, Setup, all_here};
 pub use wire::Wire;

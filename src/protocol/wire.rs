@@ -23,7 +23,6 @@ use std::ops::RangeInclusive;
 
 use half::{bf16, f16};
 
-use super::message::Message;
 use crate::array::{Array, Values};
 
 fedstein_schema::words! {
@@ -48,12 +47,6 @@ impl Wire {
         matches!(self, Self::F16 | Self::Bf16)
     }
 
-    /// The message as it arrives. The arrays keep their types.
-    pub fn rounded(self, mut message: Message) -> Message {
-        message.arrays.values_mut().for_each(|array| self.round(array));
-        message
-    }
-
     /// Replaces the elements of an array by those that arrive.
     pub fn round(self, array: &mut Array) {
         let values = &mut array.values;
@@ -66,16 +59,6 @@ impl Wire {
             }
             Self::Bf16 => replace(values, |value| f64::from(bf16::from_f32(value as f32))),
         }
-    }
-
-    /// The number of bytes of the arrays as they are sent, without headers.
-    pub fn bytes(self, message: &Message) -> u64 {
-        let each = match self {
-            Self::Full => return message.bytes(),
-            Self::F32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-        };
-        each * message.arrays.values().map(|array| array.values.len() as u64).sum::<u64>()
     }
 }
 
@@ -152,6 +135,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+    use crate::protocol::Message;
 
     fn rounded(wire: Wire, values: Values) -> Values {
         let mut array = Array { shape: vec![values.len()], values };

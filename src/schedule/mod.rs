@@ -10,6 +10,7 @@ mod ksd;
 mod own;
 mod random;
 mod round_robin;
+mod selection;
 #[doc(hidden)]
 pub mod weigh;
 
@@ -22,11 +23,12 @@ pub use ksd::{Ksd, KsdConfig};
 pub use own::OwnSelection;
 pub use random::{Random, RandomConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
-pub use weigh::{Draw, Negative, Reasons};
+pub use selection::{Action, Reasons, Selection};
+pub use weigh::{Draw, Negative};
 
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
-use crate::protocol::{ClientId, Question};
+use crate::protocol::Question;
 
 /// A rule that selects the clients of a round.
 pub trait Schedule: Send {
@@ -54,20 +56,5 @@ pub trait Schedule: Send {
     /// The state does not belong to this schedule.
     fn restore(&mut self, _state: &State) -> Result<(), CheckpointError> {
         Ok(())
-    }
-}
-
-/// The selected clients of a round.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Selection {
-    /// The clients, in the order in which they take part.
-    pub clients: Vec<ClientId>,
-    /// The probabilities of the selection, for schedules with indicators.
-    pub reasons: Option<Reasons>,
-}
-
-impl From<Vec<ClientId>> for Selection {
-    fn from(clients: Vec<ClientId>) -> Self {
-        Self { clients, reasons: None }
     }
 }

@@ -1,10 +1,9 @@
 //! From indicators to probabilities to a draw of clients, for KSD and HIP selection.
 
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
-use super::Selection;
 use super::indicator::{Indicators, Measure};
+use super::selection::{Action, Reasons, Selection};
 use crate::random::{Purpose, Streams};
 
 /// The treatment of negative indicators, with which (24) is not a distribution.
@@ -20,38 +19,6 @@ pub enum Negative {
         /// τ > 0; `None` stands for the standard deviation of S, which makes P independent of the units of S.
         temperature: Option<f64>,
     },
-}
-
-/// The way in which the indicators were turned into probabilities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// P_k = S_k/ΣS, as in the paper.
-    Proportional,
-    /// Negative values were cut to 0.
-    Clipped,
-    /// A constant was added to all values.
-    Shifted,
-    /// A softmax.
-    Softmax,
-    /// All clients are equally likely, because the values are all equal, not finite, or without a positive one.
-    Uniform,
-}
-
-/// The probabilities from which clients were drawn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reasons {
-    /// P, `[K]`; 0 for clients without an answer, if others answered.
-    pub probabilities: Vec<f64>,
-    /// The way in which P was computed.
-    pub action: Action,
-    /// Δ/ε = Σ_k S_k P_k − mean S: the gain over uniform selection in the bound on the decrease of the free energy;
-    /// (18) for KSD, (25) for HIP.
-    pub gain: f64,
-    /// The entropy of P over the logarithm of the number of clients that answered: 1 for uniform probabilities.
-    pub entropy: f64,
-    /// The number of negative indicators.
-    pub negative: usize,
 }
 
 /// The draw of clients by their probabilities.

@@ -10,6 +10,7 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::combination::{SideBySide, combine, group_sizes, zeros};
 use super::outer::{Outer, Scratch};
 use super::rule::{Step, StepRule};
 use super::source::Part;
@@ -22,10 +23,6 @@ const TILE_VALUES: usize = 1 << 17;
 
 /// Fewest and most columns of a tile; multiples of two vectors.
 const TILE_COLUMNS: (usize, usize) = (128, 1024);
-
-/// Rows of φ computed at once, largest first: as many as fit the 32 registers of 16 lanes, and the 16 registers of
-/// fewer.
-const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
 /// The coefficients of φ in the order in which the loop reads them, for all blocks.
 #[derive(Debug)]
@@ -147,31 +144,6 @@ impl Ascent {
             start = end;
         }
     }
-}
-
-/// Matrices `[N, M_s]` side by side as one `[N, depth]`, column by column within each group of rows.
-pub(super) struct SideBySide<'a> {
-    pub matrices: &'a [&'a Array2<f64>],
-    pub count: usize,
-}
-
-impl WithSimd for SideBySide<'_> {
-    type Output = Vec<f32>;
-
-    fn with_simd<S: Simd>(self, _simd: S) -> Vec<f32> {
-        let mut values = Vec::with_capacity(self.matrices.iter().map(|matrix| matrix.len()).sum());
-        for group in groups(self.count, group_sizes(S::F32_LANES)) {
-            for column in self.matrices.iter().flat_map(|matrix| matrix.columns()) {
-                values.extend(group.clone().map(|row| column[row] as f32));
-            }
-        }
-        values
-    }
-}
-
-/// Sizes of the groups of rows that are computed at once with this vector width.
-pub(super) fn group_sizes(lanes: usize) -> [usize; 3] {
-    if lanes == MOST_LANES { GROUPS.0 } else { GROUPS.1 }
 }
 
 /// Some columns of Θ and of its accumulators, in all rows; an accumulator that the rule does not have is empty.
@@ -324,32 +296,4 @@ fn store<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>
         ([whole, ..], _) => *whole = values,
         ([], part) => simd.partial_store_f32s(part, values),
     }
-}
-
-/// Sums that are 0.
-#[inline(always)]
-pub(super) fn zeros<S: Simd, const R: usize, const V: usize>(simd: S) -> [[S::f32s; V]; R] {
-    [[simd.splat_f32s(0.0); V]; R]
-}
-
-/// `sums` and R rows of C·X at V vectors of columns.
-#[inline(always)]
-pub(super) fn combine<S: Simd, const R: usize, const V: usize>(
-    simd: S,
-    mut sums: [[S::f32s; V]; R],
-    values: &[f32],
-    stride: usize,
-    coefficients: &[f32],
-    start: usize,
-) -> [[S::f32s; V]; R] {
-    for (values, coefficients) in values.chunks_exact(stride).zip(coefficients.chunks_exact(R)) {
-        let vectors = &S::as_simd_f32s(&values[start..][..V * S::F32_LANES]).0[..V];
-        for r in 0..R {
-            let c = simd.splat_f32s(coefficients[r]);
-            for v in 0..V {
-                sums[r][v] = simd.mul_add_f32s(c, vectors[v], sums[r][v]);
-            }
-        }
-    }
-    sums
 }

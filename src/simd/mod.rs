@@ -11,6 +11,7 @@
 //! computed by itself, and sums over columns are taken tile by tile in a fixed order.
 
 mod ascent;
+mod combination;
 mod differences;
 mod gram;
 mod host;

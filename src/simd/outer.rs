@@ -8,7 +8,7 @@ use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::ascent::{SideBySide, combine, group_sizes, zeros};
+use super::combination::{SideBySide, combine, group_sizes, zeros};
 use super::{Host, LINE, MOST_LANES, dispatch, groups};
 
 /// The factors of the product. The layer's weights are rows of `inputs` coordinates, one for each output.

@@ -10,7 +10,7 @@ use super::describe::{Description, TargetDescription};
 use super::disagreement::Disagreement;
 use super::encode::{Tallies, encoding};
 use crate::datasets::Encoding;
-use crate::datasets::format::csv::Names;
+use crate::datasets::columns::Names;
 use crate::datasets::moments::ColumnSum;
 use crate::report::quoted;
 

@@ -25,6 +25,7 @@ mod kept;
 mod measure;
 mod prepare;
 mod rows;
+mod rows_key;
 mod scale;
 mod terms;
 mod units;

@@ -7,8 +7,7 @@ use super::describe::has_fractions;
 use super::encode;
 use super::fit::{Holder, Misfit, columns};
 use super::rows::SiteRows;
-use crate::datasets::columns::Columns;
-use crate::datasets::format::csv;
+use crate::datasets::columns::{Columns, places};
 use crate::datasets::{Dataset, ModelCard, Targets, TrainTest};
 use crate::report::quoted;
 
@@ -96,7 +95,7 @@ fn targets(holder: Holder, own: &Targets, agreed: Option<&[String]>) -> Result<T
             if has_fractions(names) {
                 return misfit("it holds a classification with fractions as classes".into());
             }
-            match csv::places(names, agreed) {
+            match places(names, agreed) {
                 Ok(places) => Ok(Targets::Classes {
                     labels: labels.iter().map(|label| places[*label]).collect(),
                     names: agreed.to_vec(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ndarray::{ArrayViewMut1, Axis};
 
 use super::config::{SiteConfig, SiteData, SiteLimits, Tell};
-use super::kept::{Key, key};
+use super::rows_key::{Key, key};
 use crate::datasets::columns::{CellKind, Columns};
 use crate::datasets::share::rounded;
 use crate::datasets::source::{Cells, HeldOutFiles};

@@ -1,7 +1,6 @@
 //! The claims of a study, such as `newton better than fedavg in nll`.
 
-use super::file::{Study, or_near};
-use crate::experiment::schema::ConfigError;
+use super::axes::{Axis, or_near};
 use crate::metrics::{Direction, Metric};
 use crate::report::files::quoted;
 use crate::reproduce::figure::{Order, known_metric};
@@ -30,32 +29,30 @@ impl Claim {
     ///
     /// # Errors
     /// It has another form, or a variant or metric that does not exist.
-    pub(super) fn parse(study: &Study, text: &str) -> Result<Self, ConfigError> {
-        let wrong = |problem: String| study.wrong("claims", &format!("\"{}\": {problem}", quoted(text)));
-        let form = || wrong("a claim has the form \"A better than B in METRIC\"".to_owned());
+    pub(super) fn parse(axis: &Axis, text: &str) -> Result<Self, String> {
+        let form = || "a claim has the form \"A better than B in METRIC\"".to_owned();
         let (order, metric) = text.trim().rsplit_once(IN).ok_or_else(form)?;
         let terms: Vec<&str> = order.split(BETTER).map(str::trim).collect();
         if terms.len() < 2 {
             return Err(form());
         }
         let metric = metric.trim().to_owned();
-        known_metric(&metric).map_err(wrong)?;
+        known_metric(&metric)?;
         let order = match better(&metric) {
             Some(Direction::HigherIsBetter) => Order::Greater,
             Some(Direction::LowerIsBetter) => Order::Smaller,
-            None => return Err(wrong(format!("neither small nor large values of `{metric}` are better"))),
+            None => return Err(format!("neither small nor large values of `{metric}` are better")),
         };
-        let axis = study.compared();
         let names: Vec<&str> = axis.names().collect();
         let variant = |name: &&str| {
             names.iter().position(|known| known == name).ok_or_else(|| {
                 let near = or_near(name, &names);
-                wrong(format!("[vary.{}] has no variant `{}`{near}", axis.name, quoted(name)))
+                format!("[vary.{}] has no variant `{}`{near}", axis.name, quoted(name))
             })
         };
         let variants: Vec<usize> = terms.iter().map(variant).collect::<Result<_, _>>()?;
         if let Some(pair) = variants.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(wrong(format!("`{}` is compared with itself", names[pair[0]])));
+            return Err(format!("`{}` is compared with itself", names[pair[0]]));
         }
         Ok(Self { text: text.trim().to_owned(), variants, metric, order })
     }

@@ -1,10 +1,12 @@
 //! Studies: a user's own grid of variants over seeds, carried out and kept by the engine of [`crate::reproduce`].
 //!
-//! [`file`] reads a study, [`keys`] the keys of configs in it with their places, [`plan`] makes a figure of it and checks
-//! every run before the first begins, [`summary`] computes means, intervals and paired differences ([`student`]),
-//! [`output`] writes the files, and [`directory`] keeps studies out of each other's directories.
+//! [`file`] reads a study, [`axes`] what varies in it, [`keys`] the keys of configs in it with their places, [`plan`] makes
+//! a figure of it and checks every run before the first begins, [`summary`] computes means, intervals and paired
+//! differences ([`student`]), [`output`] writes the files, and [`directory`] keeps studies out of each other's directories.
 
+pub mod axes;
 pub mod claims;
+pub mod columns;
 pub mod directory;
 pub mod file;
 pub mod keys;

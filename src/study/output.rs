@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::claims::answer;
+use super::columns::COLUMNS;
 use super::plan::Plan;
 use super::summary::{LEVEL, Row, rows};
 use super::{latex, markdown};
@@ -15,27 +16,6 @@ use crate::reproduce::curve::{Results, label};
 use crate::reproduce::judge::{self, judge};
 use crate::reproduce::kept::{Kept, MIB};
 use crate::reproduce::output::{csv_text, picture};
-
-/// The columns of the CSV files besides the axes.
-pub const COLUMNS: [&str; 17] = [
-    "seed",
-    "metric",
-    "seeds",
-    "mean",
-    "sd",
-    "low",
-    "high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "common_seeds",
-    "p",
-    "verdict",
-    "rounds",
-    "uplink_mib",
-    "downlink_mib",
-    "seconds",
-];
 
 /// The files that were written, and what they say.
 #[derive(Debug)]

@@ -4,8 +4,9 @@
 use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::random::Streams;
+use fedstein::schedule::Action;
 use fedstein::schedule::indicator::inner_products;
-use fedstein::schedule::weigh::{Action, probabilities};
+use fedstein::schedule::weigh::probabilities;
 use fedstein::schedule::{Draw, Indicators, Measure, Negative};
 use fedstein::stein::{Bandwidth, Kernel, MedianOfEven, Rule, Score, SteinForm, SteinProduct, direction};
 use ndarray::{Array1, Array2, array};

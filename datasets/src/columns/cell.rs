@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::columns::{DateFormat, Decimal};
+use crate::columns::DateFormat;
 use serde::{Deserialize, Serialize};
 
 /// What the cells of a feature column hold.
@@ -18,6 +18,18 @@ pub enum CellKind {
     Date,
     /// Texts, which are one-hot encoded.
     Category,
+}
+
+fedstein_schema::words! {
+    /// The mark between the whole part and the fraction of a number.
+    #[derive(Default)]
+    pub enum Decimal {
+        /// `1.5`
+        #[default]
+        Point = ".",
+        /// `1,5`
+        Comma = ",",
+    }
 }
 
 /// How numbers and dates are written.
@@ -42,6 +54,14 @@ pub(crate) enum Purpose {
 pub(crate) fn is_missing(cell: &[u8]) -> bool {
     const MARKS: [&[u8]; 6] = [b"", b"na", b"n/a", b"nan", b"null", b"?"];
     MARKS.iter().any(|mark| cell.eq_ignore_ascii_case(mark))
+}
+
+/// A cell as readable text of limited length, for a message.
+pub(crate) fn text(cell: &[u8]) -> String {
+    let cell = cell.trim_ascii();
+    // 40 characters are at most 160 bytes.
+    let shown: String = String::from_utf8_lossy(&cell[..cell.len().min(160)]).chars().take(40).collect();
+    shown.escape_debug().to_string()
 }
 
 /// `true` as 1 and `false` as 0, in one of several spellings.

@@ -2,8 +2,7 @@
 //! from training rows, kept in `model.json`, and applied to any rows.
 
 use crate::columns::tally::times;
-use crate::columns::{CellKind, Columns, Missing, Tally};
-use crate::format::csv::{Names, Places};
+use crate::columns::{CellKind, Columns, Missing, Names, Places, Tally, text};
 use crate::moments::ColumnSum;
 use crate::{DataError, Dataset, ExactSum};
 use ndarray::{Array2, ArrayView2, Axis};
@@ -263,7 +262,7 @@ impl Encoding {
     /// A column for a message: its name, or its number among the feature columns.
     pub(crate) fn called(&self, column: usize) -> String {
         match &self.columns[column].name {
-            Some(name) => format!("`{}`", crate::format::table::text(name.as_bytes())),
+            Some(name) => format!("`{}`", text(name.as_bytes())),
             None => format!("{} of the features", column + 1),
         }
     }

@@ -1,7 +1,7 @@
 //! The config keys that say how the cells of a user's table are read.
 
 use crate::DataError;
-use crate::columns::{DateFormat, MissingCells, MissingValues, Notation};
+use crate::columns::{DateFormat, Decimal, MissingCells, MissingValues, Notation};
 use fedstein_schema::Literal::{Text, Texts};
 use fedstein_schema::{Accepts, Key, joined, key};
 use serde::{Deserialize, Serialize};
@@ -69,18 +69,6 @@ impl Categorical {
     /// Whether the content of the file decides.
     pub fn is_automatic(&self) -> bool {
         *self == Self::Rule(Rule::Auto)
-    }
-}
-
-fedstein_schema::words! {
-    /// The mark between the whole part and the fraction of a number.
-    #[derive(Default)]
-    pub enum Decimal {
-        /// `1.5`
-        #[default]
-        Point = ".",
-        /// `1,5`
-        Comma = ",",
     }
 }
 

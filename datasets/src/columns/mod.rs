@@ -10,19 +10,23 @@ mod date;
 mod encoding;
 mod keys;
 mod missing_values;
+mod names;
+mod spelling;
 mod tally;
 
-pub use cell::{CellKind, Notation};
+pub use cell::{CellKind, Decimal, Notation};
 pub use codes::Codes;
 pub use date::DateFormat;
 pub use encoding::{Column, Encoded, Encoding, tallies};
-pub use keys::{Categorical, Decimal, Missing, MissingTarget, Reading, Rule};
+pub use keys::{Categorical, Missing, MissingTarget, Reading, Rule};
 pub use missing_values::MissingValues;
+pub use names::{Names, Places, places};
 pub use tally::Tally;
 
-pub(crate) use cell::{Purpose, is_missing};
+pub(crate) use cell::{Purpose, is_missing, text};
 pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
 pub(crate) use missing_values::MissingCells;
+pub(crate) use names::merged;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

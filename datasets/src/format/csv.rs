@@ -2,195 +2,15 @@
 //! columns of target and client, the output are the cells of the features `[rows, p]`, targets and natural clients.
 //! Every error names the line and the column.
 
-use super::header::Header;
+pub use super::csv_table::{CsvOptions, CsvTable, Numbered, Task};
 use super::lines::Lines;
 use super::roles::{Role, by_content, roles};
-use super::spelling::spelt;
 use crate::DataError;
-use crate::columns::{CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Notation, Purpose, Reading};
-use ndarray::Array2;
-use std::borrow::Cow;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use crate::columns::{
+    CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Names, Notation, Purpose, Reading, text,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
-
-fedstein_schema::words! {
-    /// The type of the target column.
-    pub enum Task {
-        /// A label, any text.
-        Classification = "classification",
-        /// A finite number.
-        Regression = "regression",
-    }
-}
-
-/// The format of a file and the meaning of its columns.
-#[derive(Clone, Debug)]
-pub struct CsvOptions<'a> {
-    /// The ASCII character between the fields.
-    pub delimiter: u8,
-    /// Whether the first line holds the column names.
-    pub header: Header,
-    /// The target column: its name, or its index from 0, negative from the end (`-1` is the last).
-    pub target: &'a str,
-    /// The column of the natural client, given in the same way; empty if there is none.
-    pub client: &'a str,
-    /// The type of the target column.
-    pub task: Task,
-    /// The meaning of the other columns, and how cells are written.
-    pub reading: &'a Reading,
-    /// Of a second file: the table of the first, which has the same features. Other columns may be missing from it.
-    pub first: Option<&'a CsvTable>,
-    /// Whether rows have the groups that `reading` names; else that column is just no feature.
-    pub has_groups: bool,
-}
-
-/// The content of a file.
-#[derive(Clone, Debug)]
-pub struct CsvTable {
-    /// The cells `[rows, p]` of the feature columns: see [`crate::columns`].
-    pub features: Array2<f32>,
-    /// The names of the feature columns, if there is a header.
-    pub names: Option<Vec<String>>,
-    /// What the feature columns hold `[p]`.
-    pub kinds: Vec<CellKind>,
-    /// The places of the feature columns in the file `[p]`, from 0.
-    pub places: Vec<usize>,
-    /// The texts of each feature column that is a category, to which its cells refer.
-    pub texts: BTreeMap<usize, Vec<String>>,
-    /// The number of rows that `missing_target` left out.
-    pub unlabelled: usize,
-    /// The number of rows that `missing` left out because a cell is missing.
-    pub dropped: usize,
-    /// Regression: the targets. Empty for classification.
-    pub values: Vec<f64>,
-    /// Classification: an index into the [`Names`] of the classes. Empty for regression.
-    pub labels: Vec<usize>,
-    /// An index into the [`Names`] of the clients. Empty if there is no client column.
-    pub clients: Vec<usize>,
-    /// An index into the [`Names`] of the groups; `None` if there is no column of groups.
-    pub groups: Option<Vec<usize>>,
-    /// The line of each row, from 1.
-    pub lines: Vec<u64>,
-}
-
-/// The texts of the columns that are numbered over all files of a data set.
-#[derive(Clone, Debug, Default)]
-pub struct Numbered {
-    /// Those of the target.
-    pub classes: Names,
-    /// Those of the clients.
-    pub clients: Names,
-    /// Those of the groups.
-    pub groups: Names,
-}
-
-/// The distinct texts of a column in the order of their first appearance, over one file or several.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    ids: HashMap<String, usize>,
-    texts: Vec<String>,
-}
-
-impl Names {
-    /// The index of a text, a new one where it has not appeared before.
-    pub fn id(&mut self, name: &str) -> usize {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
-        }
-        let id = self.texts.len();
-        self.ids.insert(name.to_owned(), id);
-        self.texts.push(name.to_owned());
-        id
-    }
-
-    /// The texts by their index.
-    pub fn into_texts(self) -> Vec<String> {
-        self.texts
-    }
-
-    /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
-    /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling; `1E1` and `10`, or `007`
-    /// and `7`, are two), as text otherwise.
-    pub fn sorted(&self) -> (Vec<String>, Vec<usize>) {
-        let numbers = numbers(&self.texts);
-        let are_numbers = numbers.is_some();
-        let spelt: Vec<Cow<str>> = self.texts.iter().map(|text| one_spelling(text, are_numbers)).collect();
-        let mut order: Vec<usize> = (0..self.texts.len()).collect();
-        order.sort_by(|&a, &b| {
-            let by_number = numbers.as_ref().map(|numbers| numbers[a].total_cmp(&numbers[b]));
-            by_number.unwrap_or(Ordering::Equal).then_with(|| spelt[a].cmp(&spelt[b]))
-        });
-        let mut names: Vec<String> = Vec::new();
-        let mut place = vec![0; order.len()];
-        let mut previous: Option<usize> = None;
-        for id in order {
-            if previous.is_none_or(|previous| spelt[previous] != spelt[id]) {
-                names.push(self.texts[id].clone());
-            }
-            place[id] = names.len() - 1;
-            previous = Some(id);
-        }
-        (names, place)
-    }
-}
-
-/// The texts as numbers, if all of them are finite numbers. The sum is the same for both zeros.
-fn numbers(texts: &[String]) -> Option<Vec<f64>> {
-    let number = |text: &String| text.parse().ok().map(|value: f64| value + 0.0).filter(|value| value.is_finite());
-    texts.iter().map(number).collect()
-}
-
-/// One text for all spellings of a name in a list, which may consist of numbers.
-fn one_spelling(name: &str, are_numbers: bool) -> Cow<'_, str> {
-    if are_numbers { spelt(name) } else { Cow::Borrowed(name) }
-}
-
-/// Distinct cells with their numbers of rows, where the spellings that [`Names::sorted`] takes for one are one.
-pub(super) fn merged(counts: BTreeMap<String, usize>) -> BTreeMap<String, usize> {
-    let mut names = Names::default();
-    counts.keys().for_each(|name| {
-        names.id(name);
-    });
-    let (texts, place) = names.sorted();
-    let mut merged = BTreeMap::new();
-    for (rows, place) in counts.into_values().zip(place) {
-        *merged.entry(texts[place].clone()).or_default() += rows;
-    }
-    merged
-}
-
-/// The place of a name in a list that [`Names::sorted`] made. Like there, `1.0` has the place of `1` if the list
-/// consists of numbers.
-#[derive(Clone, Debug)]
-pub struct Places {
-    are_numbers: bool,
-    of: HashMap<String, usize>,
-}
-
-impl Places {
-    /// The places in a list.
-    pub fn of(list: &[String]) -> Self {
-        let are_numbers = numbers(list).is_some();
-        let spelt = |name: &String| one_spelling(name, are_numbers).into_owned();
-        let of = list.iter().zip(0..).map(|(name, place)| (spelt(name), place)).collect();
-        Self { are_numbers, of }
-    }
-
-    /// The place of a name; `None` where it is not in the list.
-    pub fn find(&self, name: &str) -> Option<usize> {
-        self.of.get(&*one_spelling(name, self.are_numbers)).copied()
-    }
-}
-
-/// The place of each name in a list, as [`Places::find`] finds it.
-///
-/// # Errors
-/// The first name that is not in the list.
-pub fn places<'a>(names: &'a [String], list: &[String]) -> Result<Vec<usize>, &'a str> {
-    let places = Places::of(list);
-    names.iter().map(|name| places.find(name).ok_or(name.as_str())).collect()
-}
 
 /// Reads a table with a target.
 ///
@@ -221,7 +41,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         _ => None,
     };
     if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
-        let name = super::table::text(name.as_bytes());
+        let name = text(name.as_bytes());
         return Err(lines.columns(format!("two columns are named `{name}`; give each feature a name of its own")));
     }
 
@@ -457,7 +277,7 @@ fn same_width(first: &CsvTable, columns: &[usize], lines: &Lines) -> Result<(), 
     let counts = format!("{found} feature columns, the training file has {expected}");
     Err(lines.columns(match stranger {
         Some(name) => {
-            let name = super::table::text(name.as_bytes());
+            let name = text(name.as_bytes());
             format!("{counts}; its column `{name}` is not in the training file: take it out of this one")
         }
         None => counts,
@@ -469,50 +289,4 @@ fn twice<'a>(names: &'a [String], features: &[usize]) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     let mut features = features.iter().filter_map(|column| names.get(*column));
     features.find(|name| !seen.insert(name.as_str())).map(String::as_str)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(names: &[&str]) -> Vec<String> {
-        names.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn names_have_the_places_that_the_list_of_all_gives_them() {
-        for (all, own) in [
-            (&["10", "2", "1.0", "-0"][..], &["1", "0", "2.00", "10"][..]),
-            (&["oak", "1", "alder"], &["alder", "1", "oak"]),
-            (&["7", "1E1", "10", "007", "1.0"], &["10.0", "1", "007", "1E1", "7.0"]),
-        ] {
-            let mut union = Names::default();
-            let ids: Vec<usize> = all.iter().chain(own).map(|name| union.id(name)).collect();
-            let (names, place) = union.sorted();
-            let expected: Vec<usize> = ids[all.len()..].iter().map(|id| place[*id]).collect();
-            assert_eq!(places(&list(own), &names), Ok(expected));
-        }
-        assert_eq!(places(&list(&["1", "1.0"]), &list(&["1", "oak"])), Err("1.0"));
-        assert_eq!(places(&list(&["2", "oak"]), &list(&["1", "2"])), Err("oak"));
-        assert_eq!(places(&list(&["1"]), &[]), Err("1"));
-        for (name, other) in [("1E1", "10"), ("007", "7"), ("900000000000003019", "900000000000003029")] {
-            assert_eq!(places(&list(&[name]), &list(&[other])), Err(name));
-        }
-    }
-
-    #[test]
-    fn numbers_are_sorted_as_numbers_and_their_plain_spellings_are_one() {
-        let sorted = |all: &[&str]| {
-            let mut names = Names::default();
-            all.iter().for_each(|name| {
-                names.id(name);
-            });
-            names.sorted()
-        };
-        assert_eq!(sorted(&["10", "2", "2.0", "-0", "0"]), (list(&["-0", "2", "10"]), vec![2, 1, 1, 0, 0]));
-        let codes = ["10", "2", "1E1", "002", "9"];
-        assert_eq!(sorted(&codes), (list(&["002", "2", "9", "10", "1E1"]), vec![3, 1, 4, 0, 2]));
-        let ids = ["900000000000003029", "900000000000003019", "17"];
-        assert_eq!(sorted(&ids), (list(&["17", "900000000000003019", "900000000000003029"]), vec![2, 1, 0]));
-    }
 }

@@ -2,8 +2,9 @@
 //! Source: <https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/>.
 
 use super::read_text;
-use super::table::{integer, number, text};
+use super::table::{integer, number};
 use crate::DataError;
+use crate::columns::text;
 use ndarray::Array2;
 use std::path::Path;
 

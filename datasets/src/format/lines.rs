@@ -3,10 +3,9 @@
 
 use super::header::Header;
 use super::quotes::{Opening, Quotes};
-use super::table::text;
 use super::{columnar, open, read_error};
 use crate::DataError;
-use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading};
+use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading, text};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use fedstein_schema::nearest;
 use ndarray::Array2;

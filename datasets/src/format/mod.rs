@@ -3,6 +3,7 @@
 pub mod cifar;
 mod columnar;
 pub mod csv;
+mod csv_table;
 pub mod header;
 pub mod idx;
 pub mod libsvm;
@@ -10,7 +11,6 @@ mod lines;
 pub mod new_rows;
 mod quotes;
 mod roles;
-mod spelling;
 pub mod splits;
 pub mod survey;
 mod survey_column;

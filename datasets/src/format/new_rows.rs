@@ -266,7 +266,7 @@ fn read_cells(
         }
         for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| found_columns[*at].is_none()) {
             let (Some(text), Some(names)) = (text, wanted.names) else { continue };
-            let name = super::table::text(names[at].as_bytes());
+            let name = crate::columns::text(names[at].as_bytes());
             notes.push(format!("{} has no column `{name}`: all of its rows are of `{text}`", path.display()));
             texts.insert(at, vec![(*text).to_owned()]);
         }

@@ -1,9 +1,9 @@
 //! What each column of a user's table is: target, client, a feature of some kind, or none of these.
 
-use super::csv::CsvOptions;
+use super::csv_table::CsvOptions;
 use super::lines::Lines;
 use crate::DataError;
-use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading};
+use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading, text};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::Path;
@@ -83,7 +83,7 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     if let (Some(first), Some(names)) = (options.first.and_then(|first| first.names.as_ref()), &lines.names) {
         let names: HashSet<&String> = names.iter().collect();
         if let Some(absent) = first.iter().find(|name| !names.contains(name)) {
-            let absent = super::table::text(absent.as_bytes());
+            let absent = text(absent.as_bytes());
             return Err(lines.columns(format!("it has no column `{absent}` of the training file")));
         }
     }

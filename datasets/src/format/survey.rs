@@ -8,7 +8,7 @@ pub use super::survey_column::SurveyColumn;
 use super::survey_column::{DATE_FORMATS, Look, Notations};
 use super::{open, read_error};
 use crate::DataError;
-use crate::columns::{DateFormat, Decimal, MissingValues, Notation, Reading, is_missing};
+use crate::columns::{DateFormat, Decimal, MissingValues, Notation, Reading, is_missing, text};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use std::collections::HashSet;
 use std::io::Read;
@@ -226,7 +226,7 @@ fn is_number_with_comma(text: &str) -> bool {
 fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {
     let mut seen = HashSet::new();
     let Some(name) = names.iter().find(|name| !seen.insert(*name)) else { return Ok(()) };
-    let name = super::table::text(name.as_bytes());
+    let name = text(name.as_bytes());
     let problem = format!("two columns are named `{name}`; give each a name of its own");
     Err(DataError::Columns { path: path.to_path_buf(), problem })
 }

@@ -1,9 +1,7 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
-use super::csv::merged;
-use super::table::text;
-use crate::columns::{CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, is_missing};
+use crate::columns::{CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, is_missing, merged, text};
 use std::collections::BTreeMap;
 
 /// The largest number of distinct cells of a column that are counted one by one.

@@ -3,6 +3,7 @@
 
 use super::read_text;
 use crate::DataError;
+use crate::columns::text;
 use ndarray::Array2;
 use std::path::Path;
 
@@ -238,14 +239,6 @@ fn not_a_number(path: &Path, line: u64, column: usize, field: &[u8]) -> DataErro
 pub(super) fn not(path: &Path, line: u64, column: usize, field: &[u8], expected: String) -> DataError {
     let column = (column + 1).to_string();
     DataError::Field { path: path.to_path_buf(), line, column, value: text(field), expected }
-}
-
-/// A field as readable text of limited length, for a message.
-pub(crate) fn text(field: &[u8]) -> String {
-    let field = field.trim_ascii();
-    // 40 characters are at most 160 bytes.
-    let shown: String = String::from_utf8_lossy(&field[..field.len().min(160)]).chars().take(40).collect();
-    shown.escape_debug().to_string()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! `by-column`: the natural clients of the data, in their order. A client without training rows is left out.
 
+use super::Partition;
+use super::scheme::{CALIBRATION, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, Partition, Scheme, SchemeProperties, VALIDATION};
-use crate::format::table::text;
+use crate::columns::text;
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;

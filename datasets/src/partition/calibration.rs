@@ -4,20 +4,20 @@
 //! They are drawn as the [validation](super::validation) rows are, from the rows that those leave. Nothing
 //! is drawn for a share of 0.
 
+use super::Partition;
 use super::validation::{Decided, split};
-use super::{Partition, PartitionConfig};
 use crate::share::rounded;
 use crate::units::Units;
 use crate::{DataError, Dataset};
 use rand::Rng;
 
-/// Holds out a share of each client's rows from its training rows.
+/// Holds out a share of each client's rows from its training rows, beside the share for validation.
 ///
 /// # Errors
 /// The share is not at least 0, or it leaves no rows beside those for validation.
 pub(super) fn hold_out(
     mut partition: Partition,
-    &PartitionConfig { calibration: share, validation, .. }: &PartitionConfig,
+    (share, validation): (f64, f64),
     train: &Dataset,
     rng: &mut impl Rng,
 ) -> Result<Partition, DataError> {

@@ -5,10 +5,11 @@
 //! If c divides C, there are only C / c different sets of classes: for digits 0 to 8 with c = 3 these are {0,1,2},
 //! {3,4,5}, {6,7,8}.
 
+use super::Partition;
 use super::classes::Classes;
 use super::holders::{self, Shares};
+use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use rand::Rng;

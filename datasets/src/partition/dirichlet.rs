@@ -4,9 +4,10 @@
 //! The shares are drawn at most 100 times until every client holds a row. If no draw succeeds, the one with the fewest
 //! empty clients is repaired by moving one row to each of them.
 
+use super::Partition;
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
+use super::scheme::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Float;
 use fedstein_schema::{Key, Kind, POSITIVE, key};

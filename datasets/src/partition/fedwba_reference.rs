@@ -8,8 +8,9 @@
 //! followed here.)
 
 use super::classes::Classes;
+use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION, holders};
+use super::{Partition, holders};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;

@@ -1,9 +1,10 @@
 //! `label-ratio`: two classes with different shares at each client. There are two forms, see [`LabelRatio`]: `[1, 9]`
 //! (client-selection paper, BLR) and one percentage per client (DSVGD paper, Fig. 5).
 
+use super::Partition;
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
+use super::scheme::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Floats;
 use fedstein_schema::{Accepts, Interval, Key, Kind, key};

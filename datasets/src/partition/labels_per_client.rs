@@ -2,10 +2,11 @@
 //! shuffled, are shared by its holders. (FedWBA's partition.) The shares are
 //! equal or, as in pFedVEM, random.
 
+use super::Partition;
 use super::classes::Classes;
 use super::holders::{self, Shares};
+use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, key};

@@ -19,21 +19,23 @@ mod label_ratio;
 mod labels_per_client;
 mod pfedgp;
 mod rows;
+mod scheme;
 mod superclass_labels;
 mod table;
 mod test_rows;
 mod validation;
 
 use crate::{DataError, Dataset, units};
-use fedstein_schema::Literal::{Float, Int};
-use fedstein_schema::{Accepts, COUNT, Interval, Key, Kind, key};
+use fedstein_schema::Kind;
 use rand::Rng;
+use scheme::Scheme;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use test_rows::TestRows;
 
 pub use labels_per_client::Cut;
 pub use rows::Partition;
+pub use scheme::SchemeProperties;
 
 /// The configuration of a partition. No key has a default here: the caller sets all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -46,67 +48,6 @@ pub struct PartitionConfig {
     pub validation: f64,
     /// The share of each client's rows that is held out from its training for calibration, beside those for validation.
     pub calibration: f64,
-}
-
-/// The key `validation` of every kind.
-const VALIDATION: Key = key(
-    "validation",
-    Accepts::Float(Interval::DECAY),
-    Float(0.0),
-    "Share of each client's rows, label by label, that is held out from its training; 0: none. In one process `rounds.csv` then has their scores, `validation_nll` and `validation_accuracy` or `validation_rmse`.",
-);
-
-/// The key `calibration`, the last key of every kind.
-const CALIBRATION: Key = key(
-    "calibration",
-    Accepts::Float(Interval::DECAY),
-    Float(0.0),
-    "Share of each client's rows, label by label, that is held out from its training and its validation for `[calibration]`; 0: none.",
-);
-
-/// The key `clients`.
-const CLIENTS: Key = key("clients", COUNT, Int(10), "Number of clients K.");
-
-/// The key `labels`.
-const LABELS: Key = key("labels", COUNT, Int(3), "Number of distinct labels per client.");
-
-/// The requirements of a partition scheme, and the properties of its clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchemeProperties {
-    /// Whether the scheme assigns rows by their class, so that the targets must be classes.
-    pub by_class: bool,
-    /// Whether the clients are the natural clients of the data.
-    pub natural_clients: bool,
-    /// Whether the classes must belong to superclasses.
-    pub superclasses: bool,
-    /// Whether no two clients hold the same row.
-    pub disjoint: bool,
-}
-
-impl SchemeProperties {
-    /// The properties of schemes for any rows with disjoint shares.
-    const PLAIN: Self = Self { by_class: false, natural_clients: false, superclasses: false, disjoint: true };
-    /// The properties of schemes for rows with classes, with disjoint shares.
-    const BY_CLASS: Self = Self { by_class: true, ..Self::PLAIN };
-}
-
-/// A scheme by which rows are assigned to clients.
-pub(crate) trait Scheme {
-    /// The value of `kind` and the config keys, in the order of a resolved config.
-    const KIND: Kind;
-    /// The requirements of the scheme.
-    const PROPERTIES: SchemeProperties;
-    /// The rule for the test rows of the clients.
-    const TEST_ROWS: TestRows;
-
-    /// The configured number of clients; `None` where it depends on the data.
-    fn clients(&self) -> Option<usize>;
-
-    /// Assigns the training rows; `clients` is at least 1 and at most the number of rows where the shares are disjoint.
-    ///
-    /// # Errors
-    /// The scheme cannot use these targets, or a parameter is out of range.
-    fn assign(&self, train: &Dataset, rng: &mut impl Rng) -> Result<Partition, DataError>;
 }
 
 /// Declares the partition schemes of a list: each with its value of `kind`, its module and its config struct.
@@ -222,7 +163,7 @@ pub fn partition(config: &PartitionConfig, train: &Dataset, rng: &mut impl Rng) 
         partition.notes.extend(shared_groups(train, &partition.clients));
     }
     let partition = validation::hold_out(partition, config.validation, train, rng)?;
-    calibration::hold_out(partition, config, train, rng)
+    calibration::hold_out(partition, (config.calibration, config.validation), train, rng)
 }
 
 /// A note on the groups whose rows belong to several clients, each of which holds out rows on its own.

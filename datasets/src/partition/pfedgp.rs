@@ -1,10 +1,11 @@
 //! `pfedgp`: pFedGP's partition. As in `labels-per-client`, every client gets c distinct classes. The holders of a
 //! class share its rows in proportions drawn from U(0.4, 0.6), and its test rows in the same proportions.
 
+use super::Partition;
 use super::classes::Classes;
 use super::holders::{self, Shares};
+use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;

@@ -2,10 +2,11 @@
 //! of each one class, drawn from shuffled lists of its classes; a class's rows, shuffled, are shared equally by its
 //! holders. (The FedWBA paper's CIFAR-100, c = 10.)
 
+use super::Partition;
 use super::classes::Classes;
 use super::holders::{self, Shares};
+use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
-use super::{CALIBRATION, CLIENTS, LABELS, Partition, Scheme, SchemeProperties, VALIDATION};
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;
 use fedstein_schema::Literal::Int;

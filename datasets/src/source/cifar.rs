@@ -2,8 +2,8 @@
 //! version's files, or a part of the training images under the name `train_20pct.bin`. Whether the rows are the whole
 //! set is decided by counting them: a result on a part is not one on the set, so the name says so and a note does.
 
-use super::Rows;
 use super::files::{find_file, find_gzipped_file};
+use super::kind::Rows;
 use crate::format::cifar::{self, Layout, PIXELS};
 use crate::format::{first_file, read_text};
 use crate::{DataError, Dataset, Targets};

@@ -2,8 +2,9 @@
 //! hundred classes, which belong to twenty superclasses.
 
 use super::cifar::{self, Set, cifar_train};
+use super::kind::{CLASSES, Rows, Source};
 use super::set::manual_file;
-use super::{CLASSES, DataFile, DataSet, Origin, Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::cifar::Layout;
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, FeatureScale, Normalise, Targets};

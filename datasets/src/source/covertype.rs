@@ -1,6 +1,7 @@
 //! Covertype (J. A. Blackard, 1998): forest cover, lodgepole pine against the rest.
 
-use super::{DataFile, DataSet, Origin, Rows, Source};
+use super::kind::{Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::{first_file, libsvm, table};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};

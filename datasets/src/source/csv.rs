@@ -1,11 +1,11 @@
 //! A user's own table, with or without natural clients and a second file of test rows.
 
-use super::{DataSet, Origin, Rows, Source};
+use super::kind::{Rows, Source};
+use super::{DataSet, Origin};
 use crate::columns::codes::{self, Codes};
-use crate::columns::{Categorical, CellKind, Columns, READING, Reading};
-use crate::format::csv::{self, CsvOptions, CsvTable, Names, Numbered, Task};
+use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, text};
+use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
-use crate::format::table;
 use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
@@ -422,7 +422,7 @@ fn note_of_spellings<'a>(path: &Path, columns: impl Iterator<Item = (String, &'a
     let of_column = |(name, texts): (String, &[String])| {
         let mut seen = HashMap::new();
         let (first, second) = texts.iter().find_map(|text| Some((seen.insert(text.to_lowercase(), text)?, text)))?;
-        let [first, second] = [first, second].map(|cell| table::text(cell.as_bytes()));
+        let [first, second] = [first, second].map(|cell| text(cell.as_bytes()));
         Some(format!("`{name}` (`{first}` and `{second}`)"))
     };
     let mut found: Vec<String> = columns.filter_map(of_column).collect();
@@ -487,7 +487,7 @@ fn in_order_of(train: &mut CsvTable, test: CsvTable, test_path: &Path) -> Result
     for name in names {
         match places.get(name.as_str()) {
             Some(place) => columns.push(*place),
-            None => return refuse(format!("it has no column `{}` of the training file", table::text(name.as_bytes()))),
+            None => return refuse(format!("it has no column `{}` of the training file", text(name.as_bytes()))),
         }
     }
     let test = CsvTable { features: test.features.select(Axis(1), &columns), names: train.names.clone(), ..test };
@@ -525,7 +525,7 @@ fn check_test_classes(
     let rows = test.labels.iter().filter(|label| class_of[**label] == unknown).count();
     let problem = format!(
         "the target column `{target}` holds the class `{}` in {rows} rows, and no row of the training file has it",
-        table::text(names[unknown].as_bytes())
+        text(names[unknown].as_bytes())
     );
     Err(DataError::Columns { path: path.to_path_buf(), problem })
 }
@@ -536,7 +536,7 @@ fn check_classes(path: &Path, target: &str, names: &[String], least: usize) -> R
     if let [only] = names
         && least > 1
     {
-        let only = table::text(only.as_bytes());
+        let only = text(only.as_bytes());
         return refuse(format!("the target column `{target}` holds one class only, `{only}`"));
     }
     let fraction = |name: &String| name.parse::<f64>().is_ok_and(|value| value.fract() != 0.0);

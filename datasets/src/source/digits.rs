@@ -1,6 +1,7 @@
 //! Digits of 8×8 pixels (E. Alpaydin, C. Kaynak, 1998), as scikit-learn ships them; they are part of the program.
 
-use super::{CLASSES, DataSet, Origin, Rows, Source};
+use super::kind::{CLASSES, Rows, Source};
+use super::{DataSet, Origin};
 use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};

@@ -1,6 +1,6 @@
 //! The options of Breiman's three generators: the number of rows, and their split.
 
-use super::Rows;
+use super::kind::Rows;
 use crate::{DataError, Dataset, split};
 use fedstein_schema::Literal::Int;
 use fedstein_schema::{Key, key, whole};

@@ -1,7 +1,8 @@
 //! Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, 2017): articles of clothing, in the shape of MNIST.
 
 use super::idx_images::{self, idx_file};
-use super::{CLASSES, DataSet, Origin, Rows, Source};
+use super::kind::{CLASSES, Rows, Source};
+use super::{DataSet, Origin};
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, FeatureScale, Normalise};
 use fedstein_schema::Kind;

@@ -1,6 +1,7 @@
 //! The toy densities of the DSVGD paper (R. Kassab, O. Simeone, 2022): every row is a client's likelihood.
 
-use super::{DataSet, Rows, Source};
+use super::DataSet;
+use super::kind::{Rows, Source};
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
 use crate::synthetic::mixture;

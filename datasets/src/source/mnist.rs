@@ -1,7 +1,8 @@
 //! MNIST (Y. LeCun, C. Cortes, C. Burges, 1998): handwritten digits.
 
 use super::idx_images::{self, idx_file};
-use super::{CLASSES, DataSet, Origin, Rows, Source};
+use super::kind::{CLASSES, Rows, Source};
+use super::{DataSet, Origin};
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, FeatureScale, Normalise};
 use fedstein_schema::Kind;

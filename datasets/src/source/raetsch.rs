@@ -1,9 +1,10 @@
 //! Rätsch's thirteen two-class benchmarks (G. Rätsch, T. Onoda, K.-R. Müller, *Soft margins for AdaBoost*, 2001).
 
 use super::files::find_gzipped_file;
+use super::kind::{Rows, Source};
 use super::set::manual_file;
 use super::signs::{SIGN_NAMES, SIGNS, sign};
-use super::{DataFile, DataSet, Origin, Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};

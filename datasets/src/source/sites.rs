@@ -1,6 +1,7 @@
 //! Rows that lie at the sites of a federation, and nowhere else.
 
-use super::{DataSet, Origin, Rows, Source};
+use super::kind::{Rows, Source};
+use super::{DataSet, Origin};
 use crate::columns::{Columns, READING_AT_SERVER, Reading};
 use crate::format::csv::{CsvOptions, Task};
 use crate::format::header::Header;

@@ -1,7 +1,8 @@
 //! Breiman's twonorm, drawn.
 
+use super::DataSet;
 use super::drawn::{BREIMAN, ROWS, split};
-use super::{DataSet, Rows, Source};
+use super::kind::{Rows, Source};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::synthetic::breiman;
 use crate::{DataError, DataProperties, Normalise};

@@ -2,8 +2,9 @@
 //! *Probabilistic backpropagation*, 2015; files as Y. Gal, Z. Ghahramani published them in 2016).
 
 use super::files::find_gzipped_file;
+use super::kind::{Rows, Source};
 use super::set::manual_file;
-use super::{DataFile, DataSet, Origin, Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::splits;
 use crate::format::table::{self, TargetColumn};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};

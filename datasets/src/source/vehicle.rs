@@ -3,9 +3,10 @@
 //! available: published numbers, on some 43,700 rows, cannot be reproduced with it.
 
 use super::files::find_gzipped_file;
+use super::kind::{Rows, Source};
 use super::set::manual_file;
 use super::signs::{SIGN_NAMES, SIGNS, sign};
-use super::{DataFile, DataSet, Origin, Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::table;
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};

@@ -1,7 +1,8 @@
 //! YearPredictionMSD: the year of a song from 90 numbers about its sound (T. Bertin-Mahieux, UCI 203, 2011).
 
 use super::files::find_file;
-use super::{DataFile, DataSet, Origin, Rows, Source};
+use super::kind::{Rows, Source};
+use super::{DataFile, DataSet, Origin};
 use crate::format::table::{self, TargetColumn};
 use crate::prepare::{NORMALISE, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets};

@@ -6,12 +6,12 @@ use rand::seq::SliceRandom;
 use serde::Serialize;
 
 use super::binary::BinaryAnalysis;
+use super::class_headline::{Headline, headline, overall};
 use super::confusion::ConfusionAnalysis;
 use super::groups::{self, GroupAnalysis};
 use crate::metrics::{
     self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
     ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of,
-    score_intervals,
 };
 use crate::overall::Overall;
 use crate::report::Report;
@@ -192,37 +192,6 @@ impl ClassAnalysis {
             groups: Vec::new(),
         }
     }
-}
-
-/// The headline of some rows: its words, and what they rest on.
-pub(super) struct Headline {
-    pub verdict: CalibrationVerdict,
-    pub no_skill: Option<NoSkill>,
-    pub intervals: ScoreIntervals,
-}
-
-pub(super) fn headline(
-    predictions: &ClassPredictions<'_>,
-    scored: &ScoredClasses<'_>,
-    second: &str,
-    resamples: usize,
-    seed: u64,
-) -> Result<Headline, MetricError> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let intervals = score_intervals(scored, resamples, 0.95, &mut rng)?;
-    let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
-    let nll = metrics::nll(predictions).value;
-    let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
-    let second = SecondClass::of_rows(scored, || second.to_owned());
-    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), second.as_ref(), skill);
-    Ok(Headline { verdict, no_skill, intervals })
-}
-
-pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
-    let sizes = vec![("classes", scored.classes()), ("bins", bins)];
-    Overall::new(scored.len(), sizes, |metric| {
-        metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
-    })
 }
 
 fn temperature(

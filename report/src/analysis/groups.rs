@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use super::{classification, regression};
+use super::{class_headline, target_headline};
 use crate::groups::Groups;
 use crate::metrics::{
     Calibration, ClassPredictions, CoverageRow, Metric, MetricError, RegressionPredictions, ScoreIntervals,
@@ -73,10 +73,10 @@ pub(super) fn overall(report: &Report<'_>) -> Result<Vec<(String, Overall)>, Met
     match &report.content {
         Content::Classification { predictions, .. } => of_each(groups, predictions.len(), |rows| {
             let predictions = predictions.select(rows)?;
-            Ok(classification::overall(&ScoredClasses::of_predictions(&predictions, report.bins)?, report.bins))
+            Ok(class_headline::overall(&ScoredClasses::of_predictions(&predictions, report.bins)?, report.bins))
         }),
         Content::Regression { predictions } => of_each(groups, predictions.rows(), |rows| {
-            regression::overall(&ScoredTargets::new(&predictions.select(rows)?), report.bins)
+            target_headline::overall(&ScoredTargets::new(&predictions.select(rows)?), report.bins)
         }),
         Content::Sums { .. } => Err(MetricError::GroupsOfSums),
     }
@@ -98,10 +98,10 @@ pub(super) fn of_classes(
     let found = of_each(groups, predictions.len(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredClasses::of_predictions(&predictions, bins)?;
-        let headline = classification::headline(&predictions, &scored, second, resamples, seed)?;
-        Ok((headline, classification::overall(&scored, bins)))
+        let headline = class_headline::headline(&predictions, &scored, second, resamples, seed)?;
+        Ok((headline, class_headline::overall(&scored, bins)))
     })?;
-    let group = |(name, (headline, overall)): (String, (classification::Headline, Overall))| GroupAnalysis {
+    let group = |(name, (headline, overall)): (String, (class_headline::Headline, Overall))| GroupAnalysis {
         name,
         verdict: headline.verdict,
         overall,
@@ -122,7 +122,7 @@ pub(super) fn of_targets(
     let found = of_each(groups, predictions.rows(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredTargets::new(&predictions);
-        Ok((regression::verdict(&scored), regression::overall(&scored, bins)?))
+        Ok((target_headline::verdict(&scored), target_headline::overall(&scored, bins)?))
     })?;
     let group = |(name, (verdict, overall))| GroupAnalysis { name, verdict, overall, confidence_intervals: None };
     Ok(ordered(groups, found.into_iter().map(group).collect()))

@@ -1,10 +1,12 @@
 //! From predictions to every number of a report.
 
 mod binary;
+mod class_headline;
 mod classification;
 mod confusion;
 mod groups;
 mod regression;
+mod target_headline;
 
 pub use binary::{BinaryAnalysis, PositiveClass};
 pub use classification::{ClassAnalysis, Selective, TemperatureDiagnosis};
@@ -66,9 +68,11 @@ impl Analysis {
         match &report.content {
             Content::Classification { predictions, .. } => {
                 let scored = ScoredClasses::of_predictions(predictions, report.bins)?;
-                Ok(classification::overall(&scored, report.bins))
+                Ok(class_headline::overall(&scored, report.bins))
             }
-            Content::Regression { predictions } => regression::overall(&ScoredTargets::new(predictions), report.bins),
+            Content::Regression { predictions } => {
+                target_headline::overall(&ScoredTargets::new(predictions), report.bins)
+            }
             // These are cheap as a whole.
             Content::Sums { .. } => Self::new(report).map(|analysis| analysis.overall().clone()),
         }

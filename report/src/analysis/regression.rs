@@ -3,15 +3,16 @@
 use serde::Serialize;
 
 use super::groups::{self, GroupAnalysis};
+use super::target_headline::{bias, overall, skill};
 use crate::metrics::{
     COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, NoSkillTargets, PIT_BINS,
-    RegressionPredictions, ScoredTargets, TargetSums, coverage_of_pit, coverage_table, interval_calibration,
-    level_grid, mean_error, pit_histogram, quantile_calibration, rmse, sharpness,
+    RegressionPredictions, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid, pit_histogram,
+    quantile_calibration,
 };
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
-use crate::verdict::{Bias, CalibrationVerdict, Thirds};
+use crate::verdict::{CalibrationVerdict, Thirds};
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
@@ -95,36 +96,4 @@ impl RegressionAnalysis {
             groups: Vec::new(),
         }
     }
-}
-
-/// The headline in words, without the widths of the intervals, which it does not need.
-pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
-    let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
-    let no_skill = NoSkillTargets::of(scored.predictions().target());
-    let skill = skill(scored, no_skill.as_ref());
-    let (n, parts) = (scored.pit().len(), (bias(scored), Thirds::of(scored)));
-    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), n, parts, skill)
-}
-
-fn bias(scored: &ScoredTargets<'_>) -> Option<Bias> {
-    let predictions = scored.predictions();
-    Some(Bias { mean: mean_error(predictions)?, rmse: rmse(predictions)?, sd: sharpness(predictions)? })
-}
-
-fn skill(scored: &ScoredTargets<'_>, no_skill: Option<&NoSkillTargets>) -> Skill {
-    let nll = scored.log_likelihood().map(|value| -value);
-    no_skill.map_or_else(Skill::default, |of| Skill::of_targets(rmse(scored.predictions()), nll, of))
-}
-
-/// The metrics of a regression.
-///
-/// # Errors
-/// A number of bins outside the accepted range. It does not apply here, but a nonsensical one is still refused.
-pub(super) fn overall(scored: &ScoredTargets<'_>, bins: usize) -> Result<Overall, MetricError> {
-    pit_histogram(scored.pit(), bins)?;
-    let predictions = scored.predictions();
-    let sizes = vec![("particles", predictions.particles())];
-    Ok(Overall::new(predictions.rows(), sizes, |metric| {
-        metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
-    }))
 }

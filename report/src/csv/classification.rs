@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{fields, input, utf8};
+use super::fields::{fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::{ClassPredictions, ROW_SUM_TOLERANCE};

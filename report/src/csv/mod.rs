@@ -5,6 +5,7 @@
 
 mod classification;
 mod decisions;
+mod fields;
 mod groups;
 mod regression;
 
@@ -18,8 +19,9 @@ pub(crate) use groups::groups_csv;
 pub use regression::{read_regression, write_regression};
 
 use crate::error::ReportError;
-use crate::files::{FileError, line_of, quoted, read_whole};
+use crate::files::{FileError, read_whole};
 use crate::metrics::{Bin, ClassPredictions, CoverageRow, RegressionPredictions};
+use fields::{fields, utf8};
 
 /// The predictions of a file, of either task.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,21 +43,6 @@ pub fn read_any(path: &Path) -> Result<AnyPredictions, ReportError> {
         Some(&"target") => regression::parse(path, &bytes).map(AnyPredictions::Targets),
         _ => classification::parse(path, &bytes).map(AnyPredictions::Classes),
     }
-}
-
-/// The error about a line of a predictions file.
-fn input(path: &Path, line: usize, column: Option<&str>, problem: String) -> ReportError {
-    ReportError::Input { path: path.to_path_buf(), line, column: column.map(quoted), problem }
-}
-
-/// The text of a file, or an error with the first line that is not UTF-8.
-fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportError> {
-    std::str::from_utf8(bytes).map_err(|error| ReportError::Input {
-        path: path.to_path_buf(),
-        line: line_of(bytes, error.valid_up_to()),
-        column: None,
-        problem: "not UTF-8 text; a predictions file is a CSV".into(),
-    })
 }
 
 /// The bins as a table `lo,hi,n,accuracy,confidence,gap`; an empty bin leaves the last three blank.
@@ -87,17 +74,6 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
         true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
         false => Cow::Borrowed(text),
     }
-}
-
-/// No field of a predictions file contains a comma, so that a line can be cut without a CSV state
-/// machine and its number is exact.
-fn fields(line: &str) -> Vec<&str> {
-    line.split(',').map(unquote).collect()
-}
-
-fn unquote(field: &str) -> &str {
-    let field = field.trim();
-    field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The section on two classes, for somebody who decides with the probability of one of them.
 
-use super::{Body, Card, NOTHING, Pictures, classification, interval, shares, shown, with_range};
+use super::body::{Body, Card, NOTHING, interval, shares, shown, with_range};
+use super::classification;
+use super::pictures::Pictures;
 use crate::analysis::{BinaryAnalysis, ClassAnalysis};
 use crate::metrics::{Estimate, Metric, ThresholdRow, View, share_interval};
 use crate::text::{number, percent, rows, thousands};

@@ -1,6 +1,6 @@
 //! The section on calibration rows: the probabilities before and after a temperature or another map, and what prediction sets hold.
 
-use super::{Body, count, or_dash};
+use super::body::{Body, count, or_dash};
 use crate::calibrated::{CalibrationResults, SetLine, SetResults};
 use crate::text::{escape, number, percent};
 

@@ -1,6 +1,6 @@
 //! The sections that only a classification has.
 
-use super::{Body, Card, NOTHING, count, interval, or_dash, shown};
+use super::body::{Body, Card, NOTHING, count, interval, or_dash, shown};
 use crate::analysis::{ClassAnalysis, Selective};
 use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};

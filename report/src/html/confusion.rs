@@ -1,6 +1,6 @@
 //! The section on classes that are taken for one another.
 
-use super::{Body, shares, with_range};
+use super::body::{Body, shares, with_range};
 use crate::analysis::ConfusionAnalysis;
 use crate::metrics::ConfusedPair;
 use crate::svg::Picture;

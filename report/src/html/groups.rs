@@ -2,13 +2,17 @@
 
 use std::cmp::Reverse;
 
-use super::{Body, interval, shown, sites, with_range};
+use super::body::{Body, interval, shown, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
 use crate::text::{escape, thousands};
 
 /// The number of groups that the page shows.
 pub(super) const SHOWN: usize = 50;
+
+/// How groups, sites and clients are ordered that are shown the worst first.
+pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
+     share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
 
 /// The table of the groups; with very many, of those with the most rows.
 pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bool) {
@@ -24,7 +28,7 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
     }
     of_rows(body, &shown);
     if worst_first {
-        body.note(sites::ORDER);
+        body.note(ORDER);
     }
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(

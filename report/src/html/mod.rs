@@ -1,46 +1,29 @@
 //! `report.html`: one file without script and network, readable on a phone, light and dark.
 
 mod binary;
+mod body;
 mod calibrated;
 mod classification;
 mod confusion;
 mod groups;
+mod pictures;
 mod regression;
 mod sites;
-
-use std::fmt::Write as _;
 
 use crate::analysis::Analysis;
 use crate::definitions::{self, Definition};
 use crate::groups::Groups;
-use crate::metrics::{Interval, Unit, View};
+use crate::metrics::View;
 use crate::report::Report;
 use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
 use crate::svg::{Picture, SERIES, STYLE};
-use crate::text::{escape, number, percent, points, thousands};
+use crate::text::{escape, number};
 use crate::verdict::CalibrationVerdict;
+use body::{Body, or_dash, shown};
+
+pub(crate) use pictures::Pictures;
 
 const PAGE_STYLE: &str = include_str!("page.css");
-
-/// The pictures of a report.
-#[derive(Debug)]
-pub(super) struct Pictures<'a> {
-    pub(super) reliability: &'a Picture,
-    pub(super) curves: Option<&'a Picture>,
-    /// The curves of further runs.
-    pub(super) more_curves: &'a [Picture],
-    /// Of other runs, where they are too many for one picture.
-    pub(super) runs: Option<&'a Picture>,
-    pub(super) partition: Option<&'a Picture>,
-    /// Of two classes.
-    pub(super) positive: Option<&'a Picture>,
-    /// Of two classes that both have rows.
-    pub(super) decision: Option<&'a Picture>,
-    /// Of the sites, or of the clients' personal predictors.
-    pub(super) clients: Option<&'a Picture>,
-    /// Of three classes or more, but not too many.
-    pub(super) confusion: Option<&'a Picture>,
-}
 
 /// The whole page.
 pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
@@ -212,121 +195,4 @@ fn meanings(body: &mut Body, definitions: &[Definition]) {
         body.raw(&format!("<dt>{}</dt><dd>{}</dd>", escape(definition.name), escape(definition.meaning)));
     }
     body.raw("</dl></details>");
-}
-
-/// The text in the place of a missing value.
-const NOTHING: &str = "\u{2013}";
-
-/// A value in its unit.
-fn shown(unit: Unit, value: Option<f64>) -> String {
-    match (unit, value) {
-        (_, None) => NOTHING.to_owned(),
-        (Unit::Share, Some(share)) => percent(share),
-        (Unit::Points, Some(gap)) => format!("{} points", points(gap)),
-        (Unit::Rows, Some(rows)) => count(rows as usize),
-        (Unit::One | Unit::Nats | Unit::Target, Some(value)) => number(value),
-    }
-}
-
-/// An interval in the unit of its metric; empty for none.
-fn interval(unit: Unit, range: Option<Interval>) -> String {
-    let end = match unit {
-        Unit::Share => percent,
-        Unit::Points => points,
-        Unit::One | Unit::Nats | Unit::Target | Unit::Rows => number,
-    };
-    range.map_or(String::new(), |range| format!("{} to {}", end(range.lo), end(range.hi)))
-}
-
-/// The ends of an interval of a share, in percent.
-fn shares(range: Interval) -> String {
-    format!("{:.1} to {:.1}", 100.0 * range.lo, 100.0 * range.hi)
-}
-
-/// A value with an interval in small print below it, if there is one.
-fn with_range(value: String, range: &str) -> String {
-    if range.is_empty() { value } else { format!("{value}<br><small>{range}</small>") }
-}
-
-fn or_dash(value: Option<f64>) -> String {
-    value.map_or(NOTHING.to_owned(), number)
-}
-
-/// A headline number: name, value, a note below.
-struct Card {
-    name: &'static str,
-    value: String,
-    note: String,
-}
-
-impl Card {
-    fn new(name: &'static str, value: String, note: String) -> Self {
-        Self { name, value, note }
-    }
-}
-
-/// The page's content so far. Cells and notes are HTML, which the functions that make them escape.
-#[derive(Debug, Default)]
-struct Body {
-    text: String,
-}
-
-impl Body {
-    fn raw(&mut self, html: &str) {
-        self.text.push_str(html);
-        self.text.push('\n');
-    }
-
-    fn heading(&mut self, title: &str) {
-        self.raw(&format!("<h2>{}</h2>", escape(title)));
-    }
-
-    fn paragraph(&mut self, text: &str) {
-        self.raw(&format!("<p>{}</p>", escape(text)));
-    }
-
-    fn note(&mut self, text: &str) {
-        self.raw(&format!("<p class=\"note\">{}</p>", escape(text)));
-    }
-
-    fn picture(&mut self, picture: &Picture) {
-        self.raw(&format!("<figure>{}</figure>", picture.inline()));
-    }
-
-    fn cards(&mut self, cards: &[Card]) {
-        self.raw("<section class=\"cards\">");
-        for Card { name, value, note } in cards {
-            let note = if note.is_empty() { String::new() } else { format!("<small>{}</small>", escape(note)) };
-            self.raw(&format!("<div><b>{}</b><strong>{}</strong>{note}</div>", escape(name), escape(value)));
-        }
-        self.raw("</section>");
-    }
-
-    /// A table that scrolls sideways on its own; the first column is text, the others numbers.
-    fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
-        self.table_of("scroll", header, rows);
-    }
-
-    /// A table whose last column is text too.
-    fn table_of_words(&mut self, header: &[&str], rows: &[Vec<String>]) {
-        self.table_of("scroll words", header, rows);
-    }
-
-    fn table_of(&mut self, class: &str, header: &[&str], rows: &[Vec<String>]) {
-        let _ = write!(self.text, "<div class=\"{class}\"><table>");
-        if !header.is_empty() {
-            let cells: String = header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
-            let _ = write!(self.text, "<thead><tr>{cells}</tr></thead>");
-        }
-        self.text.push_str("<tbody>");
-        for row in rows {
-            let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
-            let _ = writeln!(self.text, "<tr>{cells}</tr>");
-        }
-        self.raw("</tbody></table></div>");
-    }
-}
-
-fn count(n: usize) -> String {
-    thousands(n)
 }

@@ -1,6 +1,6 @@
 //! The sections that only a regression has.
 
-use super::{Body, Card, or_dash, shown};
+use super::body::{Body, Card, or_dash, shown};
 use crate::analysis::RegressionAnalysis;
 use crate::metrics::{Metric, View};
 use crate::text::{number, percent, points, rows};

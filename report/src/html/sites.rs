@@ -1,6 +1,8 @@
 //! The sections on the sites that hold the rows, and on the clients' personal predictors, each by its name.
 
-use super::{Body, Pictures, groups, shown};
+use super::body::{Body, shown};
+use super::groups;
+use super::pictures::Pictures;
 use crate::analysis::GroupAnalysis;
 use crate::clients_compared::{ClientPair, ClientsCompared};
 use crate::metrics::{Metric, View};
@@ -8,8 +10,6 @@ use crate::overall::Overall;
 use crate::site_scores::SiteScores;
 use crate::text::{escape, number, rows, thousands};
 
-pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
-     share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
 const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution. \
      Few rows have wide ones.";
 
@@ -94,5 +94,5 @@ fn table(body: &mut Body, what: &str, sites: &[SiteScores]) {
     if shown.len() < found.len() {
         body.note(&format!("The table has the first {} of {}.", shown.len(), found.len()));
     }
-    body.note(&format!("{ORDER} {INTERVALS}"));
+    body.note(&format!("{} {INTERVALS}", groups::ORDER));
 }

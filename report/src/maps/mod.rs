@@ -132,13 +132,3 @@ impl MapKind {
             }
     }
 }
-
-/// Writes softmax of some logits to the end of `out`.
-fn push_softmax(logits: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) {
-    let largest = logits.clone().fold(f64::NEG_INFINITY, f64::max);
-    let start = out.len();
-    // Subtracting the largest logit first keeps every exponent at or below 0.
-    out.extend(logits.map(|logit| (logit - largest).exp()));
-    let sum: f64 = out[start..].iter().sum();
-    out[start..].iter_mut().for_each(|p| *p /= sum);
-}

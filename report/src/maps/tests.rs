@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
+use super::vector::push_softmax;
 use super::*;
 use crate::metrics::{logits_of, nll};
 

@@ -1,6 +1,5 @@
 //! Vector scaling (Guo et al. 2017): a factor and an offset for the logarithm of each class's probability.
 
-use super::push_softmax;
 use crate::metrics::{ClassPredictions, MetricError, check_finite, check_labels, check_length, logits_of};
 
 /// softmax(a_k ln p_k + b_k). The logarithms are of the probabilities of the predictive distribution, which of an ensemble is
@@ -112,4 +111,14 @@ fn add_hessian(p: &[f64], l: &[f64], hessian: &mut [f64]) {
     for j in 0..classes {
         (j..classes).for_each(|k| add(weight(j, k)));
     }
+}
+
+/// Writes softmax of some logits to the end of `out`.
+pub(super) fn push_softmax(logits: impl Iterator<Item = f64> + Clone, out: &mut Vec<f64>) {
+    let largest = logits.clone().fold(f64::NEG_INFINITY, f64::max);
+    let start = out.len();
+    // Subtracting the largest logit first keeps every exponent at or below 0.
+    out.extend(logits.map(|logit| (logit - largest).exp()));
+    let sum: f64 = out[start..].iter().sum();
+    out[start..].iter_mut().for_each(|p| *p /= sum);
 }

@@ -1,24 +1,16 @@
 //! Bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::calibration::{BinRule, bin_index};
 use super::error::MetricError;
+use super::interval::Interval;
 use super::metric::{Metric, Resampled};
 use super::ranking::Ranking;
 use super::scored::ScoredClasses;
 use super::share::share_interval;
 use super::table::Evaluation;
-
-/// An interval of a statistic.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Lower end.
-    pub lo: f64,
-    /// Upper end.
-    pub hi: f64,
-}
 
 /// Percentile intervals of several statistics that share their resamples.
 ///

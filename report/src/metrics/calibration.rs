@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::Interval;
 use super::error::{MetricError, check_finite, check_length, finite};
+use super::interval::Interval;
 use super::predictions::ClassPredictions;
 use super::share::share_interval;
 

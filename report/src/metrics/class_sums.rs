@@ -1,12 +1,12 @@
 //! Sums over the labelled rows of a classification.
 
-use super::bootstrap::Interval;
 use super::calibration::{BinRule, BrierDecomposition, Calibration, Histogram, MAX_BINS, bin_index};
 use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
-use super::client_scores::Reader;
 use super::error::{MetricError, check_length, finite};
+use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::{ParticleLogProbs, argmax, check_labels};
+use super::sums_reader::Reader;
 use super::uncertainty::RowScratch;
 
 /// A score of a row, whose sum over rows is kept.

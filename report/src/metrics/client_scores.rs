@@ -5,12 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::Interval;
 use super::calibration::{Bin, Calibration, check_bins};
 use super::class_sums::{CLASS_SCORES, ClassScore, ClassSums};
 use super::error::{MetricError, check_length, finite};
+use super::interval::Interval;
 use super::mixture::RegressionPredictions;
 use super::predictions::ParticleLogProbs;
+use super::sums_reader::Reader;
 use super::target_sums::{TargetScore, TargetSums};
 
 /// Sums of scores over the rows of one client, or of several.
@@ -27,9 +28,6 @@ enum Sums {
     Classes(ClassSums),
     Targets(Box<TargetSums>),
 }
-
-/// The largest number of rows in a message: larger counts are not exact in `f64`.
-const MOST_ROWS: f64 = 9_007_199_254_740_992.0;
 
 impl ClientScores {
     /// The scores of no row of a classification.
@@ -114,16 +112,12 @@ impl ClientScores {
     /// Another number of values than [`Self::to_values`] has, or a value that no rows can give: one that is not finite,
     /// a count that is negative, no whole number or larger than the number of rows, a score beyond its bounds.
     pub fn read(&self, values: &[f64]) -> Result<Self, MetricError> {
-        let mut reader = Reader { values, at: 0, rows: 0.0 };
-        reader.rows = reader.between(0.0, MOST_ROWS)?;
-        reader.whole(reader.rows)?;
+        let mut reader = Reader::new(values)?;
         let sums = match &self.sums {
             Sums::Classes(sums) => Sums::Classes(sums.read(&mut reader)?),
             Sums::Targets(sums) => Sums::Targets(Box::new(sums.read(&mut reader)?)),
         };
-        if reader.at != values.len() {
-            return Err(MetricError::Length { what: "sums of scores", got: values.len(), expected: reader.at });
-        }
+        reader.end()?;
         Ok(Self { rows: reader.rows as usize, sums })
     }
 
@@ -247,64 +241,6 @@ impl TryFrom<Saved> for ClientScores {
         let expected = classes.saturating_add(3).saturating_mul(bins).saturating_add(1 + CLASS_SCORES);
         check_length("sums of scores", values.len(), expected)?;
         Self::of_classes(classes, bins).read(&values)
-    }
-}
-
-/// Reads the values of a message one after the other, and refuses those that no rows can give.
-pub(super) struct Reader<'a> {
-    values: &'a [f64],
-    at: usize,
-    /// Number of rows.
-    pub rows: f64,
-}
-
-impl Reader<'_> {
-    /// The next value.
-    fn next(&mut self) -> Result<f64, MetricError> {
-        let missing = MetricError::Length { what: "sums of scores", got: self.values.len(), expected: self.at + 1 };
-        let value = *self.values.get(self.at).ok_or(missing)?;
-        self.at += 1;
-        Ok(value)
-    }
-
-    /// The error about the value read last.
-    fn refused(&self) -> MetricError {
-        MetricError::Sum { index: self.at - 1, value: self.values[self.at - 1], rows: self.rows }
-    }
-
-    /// `Ok` of the value read last if it is a whole number.
-    fn whole(&self, value: f64) -> Result<f64, MetricError> {
-        if value.fract() == 0.0 { Ok(value) } else { Err(self.refused()) }
-    }
-
-    /// The next value, from `lo` to `hi`.
-    pub fn between(&mut self, lo: f64, hi: f64) -> Result<f64, MetricError> {
-        let value = self.next()?;
-        if (lo..=hi).contains(&value) { Ok(value) } else { Err(self.refused()) }
-    }
-
-    /// The next value: the sum over rows of a score from `lo` to `hi`.
-    pub fn sum(&mut self, lo: f64, hi: f64) -> Result<f64, MetricError> {
-        self.between(lo * self.rows, hi * self.rows)
-    }
-
-    /// The next value: a number of rows, at most `most`.
-    pub fn count(&mut self, most: f64) -> Result<f64, MetricError> {
-        let value = self.between(0.0, most)?;
-        self.whole(value)
-    }
-
-    /// The next values: counts of rows, each at most the number of all rows.
-    pub fn counts(&mut self, into: &mut [f64]) -> Result<(), MetricError> {
-        for count in into {
-            *count = self.count(self.rows)?;
-        }
-        Ok(())
-    }
-
-    /// `Ok` if the counts read last are together as many as the value says.
-    pub fn together(&self, counts: f64, expected: f64) -> Result<(), MetricError> {
-        if counts == expected { Ok(()) } else { Err(MetricError::Counts { got: counts, expected }) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::bootstrap::Interval;
+use super::interval::Interval;
 use super::predictions::{ClassPredictions, argmax};
 use super::share::share_interval;
 

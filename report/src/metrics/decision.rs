@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::bootstrap::Interval;
+use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::ClassPredictions;
 

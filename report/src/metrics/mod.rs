@@ -29,6 +29,7 @@ mod error;
 mod evaluation;
 mod federated;
 mod golden_section;
+mod interval;
 mod metric;
 mod mixture;
 mod no_skill;
@@ -44,13 +45,15 @@ mod report_table;
 mod scored;
 mod selective;
 mod share;
+mod sums_reader;
 mod table;
 mod target_sums;
 mod temperature;
 mod temperature_search;
 mod uncertainty;
+mod uncertainty_summary;
 
-pub use bootstrap::{Interval, ScoreIntervals, percentile_bootstrap, score_intervals};
+pub use bootstrap::{ScoreIntervals, percentile_bootstrap, score_intervals};
 pub use calibration::{
     Bin, BinRule, BrierDecomposition, Calibration, MAX_BINS, binary_positive, brier_decomposition, classwise_ece,
     equal_mass, equal_width, equal_width_by,
@@ -68,6 +71,7 @@ pub use error::MetricError;
 pub(crate) use error::{check_finite, check_length};
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use golden_section::golden_section;
+pub use interval::Interval;
 pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
 pub use no_skill::{NoSkill, NoSkillTargets};
@@ -91,4 +95,5 @@ pub use table::{Evaluation, ROUND};
 pub(crate) use target_sums::TargetSums;
 pub use temperature::{TEMPERATURE_LIMIT, TemperatureFit, apply_temperature, fit_temperature, logits_of};
 pub use temperature_search::{TemperatureSearch, TemperatureSums, temperature_sums};
-pub use uncertainty::{RowUncertainty, UncertaintySummary, entropy};
+pub use uncertainty::{RowUncertainty, entropy};
+pub use uncertainty_summary::UncertaintySummary;

@@ -7,8 +7,8 @@
 
 use serde::{Serialize, Serializer};
 
-use super::bootstrap::Interval;
 use super::classification::PROBABILITY_FLOOR;
+use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::ClassPredictions;
 

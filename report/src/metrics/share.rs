@@ -1,6 +1,6 @@
 //! The interval of a share of rows.
 
-use super::bootstrap::Interval;
+use super::interval::Interval;
 use super::normal::two_sided_quantile;
 
 /// 95 % interval of a share among `rows` rows, at least 1 (Wilson 1927). Unlike a bootstrap it has a width where all rows

@@ -1,13 +1,13 @@
 //! Sums over the rows of a regression, in the units of the targets.
 
 use super::calibration::{BinRule, bin_index};
-use super::client_scores::Reader;
 use super::error::MetricError;
 use super::mixture::RegressionPredictions;
 use super::regression::{
     COVERAGE_LEVELS, CURVE_LEVELS, LevelCalibration, PIT_BINS, crps, is_central, level_grid, log_likelihood, mae, pit,
     predictive_moments, rmse,
 };
+use super::sums_reader::Reader;
 
 /// A score of a row, whose sum over rows is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

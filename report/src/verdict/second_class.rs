@@ -1,6 +1,6 @@
 //! Whether the probabilities of the second of two classes are right on average, and how extreme they are.
 
-use super::NOTABLE;
+use super::notable::NOTABLE;
 use crate::metrics::{Estimate, Interval, ScoredClasses};
 use crate::text::{percent, points};
 

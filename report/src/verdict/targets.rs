@@ -1,6 +1,6 @@
 //! Whether the predictions of a regression are too high or too low, and whether its intervals hold wherever they are.
 
-use super::FEWEST_ROWS;
+use super::notable::FEWEST_ROWS;
 use crate::metrics::{ScoredTargets, coverage_of_pit, predictive_moments};
 use crate::text::{number, percent, thousands};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::expectation::Expected;
-use super::natural::{Gaussian, Natural};
-use super::{Problem, fit};
+use super::natural::{Gaussian, Natural, StepBound};
+use super::problem::Problem;
 use crate::array::ArrayError;
 use crate::backend::Backend;
 use crate::checkpoint::State;
@@ -15,6 +15,30 @@ use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, Message, Watch};
 use crate::random::Purpose;
+
+/// The Gaussian after `steps` updates η ← (1 − ρ)η + ρ(η_cav + g(η)) of `q`. The cavity may be improper.
+///
+/// # Arguments
+/// - `cavity`: η_cav, with η1 `[d]`
+/// - `damping`: the share ρ of a step
+/// - `expected`: the expectations under q, given q and the step, from 0
+///
+/// # Errors
+/// `expected` fails.
+pub fn fit<E>(
+    mut q: Gaussian,
+    cavity: &Natural,
+    steps: usize,
+    damping: f64,
+    bound: &StepBound,
+    mut expected: impl FnMut(&Gaussian, usize) -> Result<Expected, E>,
+) -> Result<Gaussian, E> {
+    for step in 0..steps {
+        let target = cavity.plus(&expected(&q, step)?.factor(&q));
+        q = q.step(&target, damping, bound);
+    }
+    Ok(q)
+}
 
 /// The rows of a client and the optimisation that fits them; the client's factor is kept elsewhere.
 pub(in crate::algorithm) struct Fitter<B: Backend> {
@@ -34,8 +58,8 @@ impl<B: Backend> Fitter<B> {
     /// # Errors
     /// The arrays are missing or not of this family and dimension.
     pub fn read(&self, message: &Message) -> Result<Natural, RunError> {
-        let Problem { config, layout, .. } = &*self.problem;
-        Natural::from_message(message, config.family, layout.dim()).map_err(RunError::Array)
+        let Problem { family, layout, .. } = &*self.problem;
+        Natural::from_message(message, *family, layout.dim()).map_err(RunError::Array)
     }
 
     /// The state: the position in the order of the rows.
@@ -56,8 +80,8 @@ impl<B: Backend> Fitter<B> {
     /// # Errors
     /// The arrays are missing or not of this family and dimension.
     pub fn natural_in(&self, state: &State) -> Result<Natural, RunError> {
-        let Problem { config, layout, .. } = &*self.problem;
-        Natural::in_state(state, config.family, layout.dim())
+        let Problem { family, layout, .. } = &*self.problem;
+        Natural::in_state(state, *family, layout.dim())
     }
 
     /// The Gaussian closest to cavity · exp f, by L steps from q. The draws of a visit are one stream.
@@ -89,6 +113,6 @@ impl<B: Backend> Fitter<B> {
             watch(step + 1, steps);
             Ok(Expected::new(q, &nodes, gradients.view()))
         };
-        fit(problem.proper(q), cavity, steps, problem.config.damping, &problem.bound, expected)
+        fit(problem.proper(q), cavity, steps, problem.damping, &problem.bound, expected)
     }
 }

@@ -71,6 +71,11 @@ impl Natural {
         self.eta1.len() + self.precision.len()
     }
 
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        (self.numbers() * size_of::<f64>()) as u64
+    }
+
     /// The natural parameters as a message of two arrays, η1 `[d]` and Λ `[d]` or `[d, d]`.
     pub fn to_message(&self) -> Message {
         Message::default().with_array(ETA1, vector(&self.eta1)).with_array(PRECISION, array(&self.precision))

@@ -6,7 +6,7 @@ use ndarray::Array2;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::natural::Natural;
-use super::{COVARIANCE, Problem, bytes};
+use super::problem::{COVARIANCE, Problem};
 use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
@@ -49,10 +49,10 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 
     /// The update η ← η + Σ_k (η_new,k − η); every client changes its own factor by the same difference.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let Problem { config, layout, .. } = &*self.problem;
+        let Problem { family, layout, .. } = &*self.problem;
         let sent = self.q.clone();
         for reply in replies {
-            let moved = Natural::from_message(&reply.message, config.family, layout.dim())?;
+            let moved = Natural::from_message(&reply.message, *family, layout.dim())?;
             self.q = self.q.plus(&moved.minus(&sent));
         }
         self.draws = draw(&self.problem, &self.q, self.draws.count())?;
@@ -73,7 +73,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        self.draws.bytes() + bytes(&self.q)
+        self.draws.bytes() + self.q.bytes()
     }
 
     /// The state holds q only; the draws follow from it.
@@ -82,8 +82,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn restore(&mut self, state: &State) -> Result<(), RunError> {
-        let Problem { config, layout, .. } = &*self.problem;
-        self.q = Natural::in_state(state, config.family, layout.dim())?;
+        let Problem { family, layout, .. } = &*self.problem;
+        self.q = Natural::in_state(state, *family, layout.dim())?;
         self.draws = draw(&self.problem, &self.q, self.draws.count())?;
         Ok(())
     }

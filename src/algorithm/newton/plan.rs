@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use fedstein_models::{LayerCurvature, Layout, Model, RowCurvature};
 use serde::{Deserialize, Serialize};
 
-use super::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
+use super::names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::error::RunError;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use fedstein_models::Model;
 
+use super::names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
 use super::plan::{Moments, Plan};
 use super::site_sum::SiteSum;
-use super::{CURVATURE, GRADIENT, NewtonConfig, OWN_MOMENTS, SHARED_MOMENTS};
+use crate::algorithm::keys::LocalConfig;
 use crate::backend::{Backend, Session};
 use crate::checkpoint::State;
 use crate::density::prior_score;
@@ -44,7 +45,8 @@ struct Visit<B: Backend> {
 
 /// Θ, the sites, and their sums.
 pub(super) struct Server<B: Backend> {
-    config: NewtonConfig,
+    /// The keys that say how many steps a visit has.
+    local: LocalConfig,
     scale: f64,
     plan: Plan,
     model: Arc<dyn Model>,
@@ -64,12 +66,11 @@ pub(super) struct Server<B: Backend> {
 }
 
 impl<B: Backend> Server<B> {
-    pub fn new(config: NewtonConfig, plan: Plan, setup: Setup<B>) -> Self {
+    pub fn new(local: LocalConfig, scale: f64, plan: Plan, setup: Setup<B>) -> Self {
         let Setup { model, roster, svgd, session, initial, .. } = setup;
         let transport = initial.map(|block| block.zeros_like());
-        let scale = config.scale(&plan);
         Self {
-            config,
+            local,
             scale,
             plan,
             model,
@@ -159,7 +160,7 @@ impl<B: Backend> Server<B> {
         let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
         let joint =
             |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
-        let steps = self.config.local.steps(self.mean_rows);
+        let steps = self.local.steps(self.mean_rows);
         let to = self.svgd.scaled(self.step_factor).run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
         self.follow(to);
         Ok(())

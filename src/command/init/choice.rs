@@ -4,7 +4,7 @@ use super::names;
 use super::text::one_line;
 use super::uses::{Use, are_all_different, is_measured};
 use crate::datasets::columns::MOST_NUMBERED_CLASSES;
-use crate::datasets::format::csv::Names;
+use crate::datasets::columns::Names;
 use crate::datasets::{Survey, SurveyColumn, Task};
 
 /// The largest number of distinct texts that are taken for classes, or for clients.

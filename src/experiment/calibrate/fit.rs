@@ -1,6 +1,7 @@
 //! The map of probabilities: a temperature, vector scaling or isotonic regression, from sums and counts over all clients.
 
-use super::{Inquiry, Stop, Tested, values, vector};
+use super::inquiry::{Inquiry, Stop, values, vector};
+use super::tested::Tested;
 use crate::array::{Array, Values};
 use crate::datasets::{ExactSum, KeptVector, Recalibration};
 use crate::metrics::TemperatureSearch;

@@ -4,9 +4,9 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::forward::Input;
-use super::plan::Plan;
+use super::plan::{LANES, Plan};
+use super::scratch::Scratch;
 use super::tile::{Contraction, Correlation, OUTPUTS};
-use super::{LANES, Scratch};
 use crate::simd::dispatch;
 
 /// Blocks of 16 rows whose gradients are summed by one task. It is a constant, so that the order of sums does not

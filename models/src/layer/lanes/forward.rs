@@ -4,9 +4,9 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::plan::Plan;
+use super::plan::{LANES, Plan};
+use super::scratch::Scratch;
 use super::tile::{Correlation, OUTPUTS};
-use super::{LANES, Scratch};
 use crate::simd::dispatch;
 
 /// The images and weights that a block reads.

@@ -22,12 +22,9 @@ mod tile;
 use burn::tensor::{DType, Tensor};
 
 pub(crate) use plan::BlockOptions;
-use scratch::Scratch;
+use plan::LANES;
 pub(super) use tape::is_on_flex;
 use tape::on_tape;
-
-/// Rows of data in a vector.
-const LANES: usize = 16;
 
 /// Images whose rows of data lie in lanes.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! The sizes of a convolution block and the offsets that its loops read: in lanes of 16 rows, from the start of an
 //! image.
 
-use super::LANES;
+/// Rows of data in a vector.
+pub(super) const LANES: usize = 16;
 
 /// A convolution with the maximum and the function that may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,9 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex, FlexDevice, TensorMetadata};
 use burn::tensor::{Tensor, TensorData};
 
-use super::LANES;
 use super::backward::{Output, backward};
 use super::forward::{Input, forward};
-use super::plan::{BlockOptions, Plan};
+use super::plan::{BlockOptions, LANES, Plan};
 
 /// Whether a tensor is on flex, on a tape or not.
 pub(in crate::layer) fn is_on_flex<const D: usize>(tensor: &Tensor<D>) -> bool {

@@ -10,7 +10,8 @@ use rand::{RngExt, SeedableRng};
 use super::backward::{BackwardTask, Output, turned};
 use super::forward::{ForwardTask, packed};
 use super::plan::Plan;
-use super::{BlockOptions, Lanes, Scratch};
+use super::scratch::Scratch;
+use super::{BlockOptions, Lanes};
 use crate::layer::{ParticleConv, Pool};
 use crate::simd::dispatch;
 

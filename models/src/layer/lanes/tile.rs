@@ -7,7 +7,7 @@
 
 use pulp::Simd;
 
-use super::LANES;
+use super::plan::LANES;
 
 /// Outputs in a tile.
 pub(super) const OUTPUTS: usize = 4;

@@ -1,0 +1,40 @@
+//! The first numbers of some rows of a classification, of a whole report and of each group of rows alike.
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use crate::metrics::{self, ClassPredictions, MetricError, NoSkill, ScoreIntervals, ScoredClasses, score_intervals};
+use crate::overall::Overall;
+use crate::skill::Skill;
+use crate::verdict::{CalibrationVerdict, SecondClass};
+
+/// The headline of some rows: its words, and what they rest on.
+pub(super) struct Headline {
+    pub verdict: CalibrationVerdict,
+    pub no_skill: Option<NoSkill>,
+    pub intervals: ScoreIntervals,
+}
+
+pub(super) fn headline(
+    predictions: &ClassPredictions<'_>,
+    scored: &ScoredClasses<'_>,
+    second: &str,
+    resamples: usize,
+    seed: u64,
+) -> Result<Headline, MetricError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let intervals = score_intervals(scored, resamples, 0.95, &mut rng)?;
+    let no_skill = NoSkill::of(predictions.labels(), predictions.classes());
+    let nll = metrics::nll(predictions).value;
+    let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
+    let second = SecondClass::of_rows(scored, || second.to_owned());
+    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), second.as_ref(), skill);
+    Ok(Headline { verdict, no_skill, intervals })
+}
+
+pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
+    let sizes = vec![("classes", scored.classes()), ("bins", bins)];
+    Overall::new(scored.len(), sizes, |metric| {
+        metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
+    })
+}

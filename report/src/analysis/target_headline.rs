@@ -1,0 +1,41 @@
+//! The first numbers of some rows of a regression, of a whole report and of each group of rows alike.
+
+use crate::metrics::{
+    COVERAGE_LEVELS, CoverageRow, MetricError, NoSkillTargets, ScoredTargets, coverage_of_pit, mean_error,
+    pit_histogram, rmse, sharpness,
+};
+use crate::overall::Overall;
+use crate::skill::Skill;
+use crate::verdict::{Bias, CalibrationVerdict, Thirds};
+
+/// The headline in words, without the widths of the intervals, which it does not need.
+pub(super) fn verdict(scored: &ScoredTargets<'_>) -> CalibrationVerdict {
+    let row = |level| CoverageRow { level, coverage: coverage_of_pit(scored.pit(), level), mean_width: None };
+    let no_skill = NoSkillTargets::of(scored.predictions().target());
+    let skill = skill(scored, no_skill.as_ref());
+    let (n, parts) = (scored.pit().len(), (bias(scored), Thirds::of(scored)));
+    CalibrationVerdict::of_intervals(&COVERAGE_LEVELS.map(row), n, parts, skill)
+}
+
+pub(super) fn bias(scored: &ScoredTargets<'_>) -> Option<Bias> {
+    let predictions = scored.predictions();
+    Some(Bias { mean: mean_error(predictions)?, rmse: rmse(predictions)?, sd: sharpness(predictions)? })
+}
+
+pub(super) fn skill(scored: &ScoredTargets<'_>, no_skill: Option<&NoSkillTargets>) -> Skill {
+    let nll = scored.log_likelihood().map(|value| -value);
+    no_skill.map_or_else(Skill::default, |of| Skill::of_targets(rmse(scored.predictions()), nll, of))
+}
+
+/// The metrics of a regression.
+///
+/// # Errors
+/// A number of bins outside the accepted range. It does not apply here, but a nonsensical one is still refused.
+pub(super) fn overall(scored: &ScoredTargets<'_>, bins: usize) -> Result<Overall, MetricError> {
+    pit_histogram(scored.pit(), bins)?;
+    let predictions = scored.predictions();
+    let sizes = vec![("particles", predictions.particles())];
+    Ok(Overall::new(predictions.rows(), sizes, |metric| {
+        metric.targets.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
+    }))
+}

@@ -1,0 +1,68 @@
+//! What a run's files say of its rows and its clients.
+
+use crate::datasets::{ModelCard, Partition, TrainTest};
+use crate::report::{ClientNames, PartitionTable};
+
+use super::checkpoints::Digests;
+use super::config::Config;
+
+/// What a run's files say of its rows and its clients.
+pub(super) struct RowsOfRun {
+    /// All that predictions need besides particles and configuration.
+    pub card: ModelCard,
+    /// The digests by which a resumed run recognises its rows.
+    pub digests: Digests,
+    /// The clients and the numbers of their rows, as a text.
+    pub listed: String,
+    /// The number of rows of every class at every client, where they are known.
+    pub counts: Option<PartitionTable>,
+    /// The data and the numbers of rows, for the report.
+    pub about: String,
+    /// The number of clients and how they came to their rows, for the report.
+    pub clients: String,
+    /// The lines of the rows that are predicted in the user's own file.
+    pub test_lines: Option<Vec<u64>>,
+    /// Notes on the rows and the clients, one sentence each.
+    pub notes: Vec<String>,
+    /// The name of a client selection that the program brings.
+    pub own_selection: Option<String>,
+}
+
+impl RowsOfRun {
+    /// The rows of a run in one process.
+    pub fn here(config: &Config, data: &TrainTest, partition: &Partition, notes: Vec<String>) -> Self {
+        let card = ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone());
+        let clients = 0..partition.clients().len();
+        let counts = PartitionTable {
+            class_names: card.classes.clone().unwrap_or_default(),
+            counts: partition.counts(&data.train.targets),
+            validation: clients.clone().map(|client| partition.validation(client).len()).collect(),
+            calibration: match partition.calibrating().is_empty() {
+                true => Vec::new(),
+                false => clients.clone().map(|client| partition.calibration(client).len()).collect(),
+            },
+            test: clients.map(|client| partition.test(client).len()).collect(),
+            clients: ClientNames::new(partition.names().to_vec()),
+        };
+        Self {
+            digests: Digests::of(data, partition),
+            listed: partition.table(&data.train.targets),
+            counts: Some(counts),
+            about: about_rows(&card.data, data, partition),
+            clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
+            test_lines: data.test.lines.clone(),
+            card,
+            notes,
+            own_selection: None,
+        }
+    }
+}
+
+/// The data set and its numbers of rows, those that are held out from the training by themselves.
+fn about_rows(name: &str, data: &TrainTest, partition: &Partition) -> String {
+    let (validation, calibration) = (partition.held_out().len(), partition.calibrating().len());
+    let trained = data.train.rows() - validation - calibration;
+    let held = [(validation, "validation"), (calibration, "calibration")].into_iter().filter(|(rows, _)| *rows > 0);
+    let held: String = held.map(|(rows, what)| format!(", {rows} {what}")).collect();
+    format!("{name}, {trained} training{held} and {} test rows", data.test.rows())
+}

@@ -1,0 +1,39 @@
+//! Whose predictions the results of a site are.
+
+use super::config::Config;
+use super::finished::Finished;
+use super::personal::note_on_published;
+use crate::algorithm::Algorithm as _;
+
+/// The fact that says whose predictions the results are.
+pub(super) const PREDICTOR: &str = "predictor";
+pub(super) const OWN: &str = "the client's own particles";
+pub(super) const OWN_OF_ROWS: &str = "the client's own";
+pub(super) const PUBLISHED: &str = "the global particles";
+
+impl Finished {
+    /// Whether these are a site's results, and of this predictor.
+    pub(super) fn has_predictor(&self, predictor: &str) -> bool {
+        self.summary.facts.iter().any(|(name, value)| name == PREDICTOR && value == predictor)
+    }
+
+    /// That new rows are predicted by another predictor than that of the results, or by one that is not the method's;
+    /// `None` where they are not.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    /// * `client`: whether a client's personal predictor predicts
+    pub fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
+        if client || self.has_predictor(OWN) {
+            return None;
+        }
+        if !self.has_predictor(OWN_OF_ROWS) {
+            return note_on_published(config, config.algorithm.capabilities());
+        }
+        Some(
+            "the report in this directory is of the client's personal predictor, which needs its training rows; these predictions are \
+             of the global particles, and differ from it (docs/federation.md)"
+                .to_owned(),
+        )
+    }
+}
