@@ -78,6 +78,22 @@ impl FeatureScale {
         FeatureScale::PerColumn { shift, scale }
     }
 
+    /// The same scale, but for the features that are 0 or 1, those of texts, of yes and no, and of missing cells: they are
+    /// centred and not divided. Divided by its standard deviation, the feature of a text that few rows have would be far from 0
+    /// in these rows, and the prior would hardly hold its weight. Source: Gelman 2008, "Scaling regression inputs by dividing by
+    /// two standard deviations".
+    ///
+    /// # Arguments
+    /// - `are_numbers`: whether each feature is a number, `[p]`, as [`Encoding::are_numbers`](crate::Encoding::are_numbers) says.
+    #[must_use]
+    pub fn of_numbers_alone(mut self, are_numbers: &[bool]) -> Self {
+        if let FeatureScale::PerColumn { scale, .. } = &mut self {
+            let others = scale.iter_mut().zip(are_numbers).filter(|(_, is_number)| !**is_number);
+            others.for_each(|(scale, _)| *scale = 1.0);
+        }
+        self
+    }
+
     /// A scale of bytes by the mean and the standard deviation of each channel of x / 255, as in papers.
     pub fn of_pixels(mean: &[f64], sd: &[f64]) -> Self {
         let bytes = |values: &[f64]| values.iter().map(|value| 255.0 * value).collect();
@@ -281,6 +297,15 @@ mod tests {
         let text = serde_json::to_string(&scale).unwrap();
         assert!(text.contains(r#""kind":"per-channel""#), "{text}");
         assert_eq!(serde_json::from_str::<FeatureScale>(&text).unwrap(), scale);
+    }
+
+    #[test]
+    fn features_of_texts_are_centred_and_not_divided() {
+        let train = array![[1., 0.], [3., 0.], [5., 0.], [7., 1.]];
+        let scale = FeatureScale::standard(&train).of_numbers_alone(&[true, false]);
+        let FeatureScale::PerColumn { shift, scale } = scale else { unreachable!() };
+        assert_eq!((shift, scale), (vec![4.0, 0.25], vec![5f64.sqrt(), 1.0]));
+        assert_eq!(FeatureScale::Identity.of_numbers_alone(&[false]), FeatureScale::Identity);
     }
 
     #[test]

@@ -14,7 +14,7 @@ fedstein_schema::words! {
         None = "none",
         /// (x − min) / (max − min) per column.
         Minmax = "minmax",
-        /// (x − mean) / sd per column; a constant column is only centred.
+        /// (x − mean) / sd per column; a constant column is only centred, and so is one of a text, of yes and no or of missing cells.
         Standard = "standard",
         /// x · 0.99 / 255 + 0.01: the DSVGD and client-selection papers on images.
         Mnist = "mnist",
@@ -51,7 +51,7 @@ pub(crate) const NORMALISE: Key = key(
     "normalise",
     Accepts::Choice(Normalise::WORDS),
     Text(Normalise::Auto.word()),
-    "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1, `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value (images), `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto` is the scale that the data set's line in the table of kinds names.",
+    "Scaling of the features, learnt on training rows: `minmax` to [0, 1], `standard` to mean 0 and sd 1 (features of texts, of yes and no and of missing cells, which are 0 or 1, to mean 0 alone), `mnist` = x·0.99/255 + 0.01 ([D], [C]), `unit` = a pixel over its largest possible value (images), `published` = pixels by the published mean and sd of each channel ([W]; MNIST and CIFAR sets). `auto` is the scale that the data set's line in the table of kinds names.",
 );
 
 /// The key `test_fraction`.
