@@ -88,7 +88,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let cavity = q.minus(&self.factor);
         let moved = self.fitter.fit(&q, &cavity, request.round, watch)?;
         // The factor follows from what the server receives.
-        let sent = request.wire.rounded(moved.natural().to_message());
+        let sent = moved.natural().to_message().rounded(request.wire);
         self.factor = self.fitter.read(&sent)?.minus(&cavity);
         Ok(sent)
     }

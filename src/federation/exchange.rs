@@ -59,7 +59,7 @@ pub(super) fn exchange(
     traffic: &mut Traffic,
     events: &mut Vec<Event>,
 ) -> Result<Vec<RequestOutcome>, RunError> {
-    traffic.down += requests.iter().map(|request| request.wire.bytes(&request.message)).sum::<u64>();
+    traffic.down += requests.iter().map(|request| request.message.sent_bytes(request.wire)).sum::<u64>();
     let up = requests.first().map(Request::reply_wire).unwrap_or_default();
     let places: BTreeMap<ClientId, usize> =
         requests.iter().enumerate().map(|(place, request)| (request.client, place)).collect();
@@ -88,7 +88,7 @@ pub(super) fn exchange(
         };
         let client = reply.client;
         let place = places.get(&client).copied();
-        traffic.up += up.bytes(&reply.message) + place.map_or(0, |place| number_bytes(&requests[place].ask));
+        traffic.up += reply.message.sent_bytes(up) + place.map_or(0, |place| number_bytes(&requests[place].ask));
         let Some(place) = place else {
             events.push(event(client, EventKind::Stale).with_detail("this client was not asked"));
             continue;

@@ -1,7 +1,6 @@
-//! Robust rules, which are applied to the replies before an algorithm sees them and bound the influence of a few
-//! poisoned ones.
+//! Robust rules, which bound the influence of a few poisoned replies: `combine.rs` applies them to the validated replies of
+//! a round before an algorithm sees these.
 //!
-//! The input are the validated requests and replies of a round, the output are replies:
 //! - `norm-clip`: the change of each array, reply − sent (or the array itself where it already is a change or none was
 //!   sent), is shortened to c times the median length of the round's changes. In a round with one or two replies, the median is
 //!   that of the latest accepted changes. Lengths are root mean squares, so that arrays with different numbers of rows

@@ -37,6 +37,22 @@ impl Message {
         self.arrays.values().map(Array::bytes).sum()
     }
 
+    /// The number of bytes of the arrays as they are sent in this precision, without headers.
+    pub fn sent_bytes(&self, wire: Wire) -> u64 {
+        let each = match wire {
+            Wire::Full => return self.bytes(),
+            Wire::F32 => 4,
+            Wire::F16 | Wire::Bf16 => 2,
+        };
+        each * self.arrays.values().map(|array| array.values.len() as u64).sum::<u64>()
+    }
+
+    /// The message as it arrives in this precision. The arrays keep their types.
+    pub fn rounded(mut self, wire: Wire) -> Self {
+        self.arrays.values_mut().for_each(|array| wire.round(array));
+        self
+    }
+
     /// Adds a number.
     pub fn with_scalar(mut self, name: &str, value: f64) -> Self {
         self.scalars.insert(name.to_owned(), value);
@@ -85,24 +101,6 @@ fn add(print: &mut Fingerprint, name: &str, array: &Array) {
     }
 }
 
-impl Wire {
-    /// The message as it arrives. The arrays keep their types.
-    pub fn rounded(self, mut message: Message) -> Message {
-        message.arrays.values_mut().for_each(|array| self.round(array));
-        message
-    }
-
-    /// The number of bytes of the arrays as they are sent, without headers.
-    pub fn bytes(self, message: &Message) -> u64 {
-        let each = match self {
-            Self::Full => return message.bytes(),
-            Self::F32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-        };
-        each * message.arrays.values().map(|array| array.values.len() as u64).sum::<u64>()
-    }
-}
-
 /// A message for any number of clients, as they receive it. It is held in memory once, and its fingerprint is computed
 /// once.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +113,7 @@ pub struct SharedMessage {
 impl SharedMessage {
     /// The message as it arrives when it is sent in this precision; the fingerprint is that of what arrives.
     pub fn sent(message: Message, wire: Wire) -> Self {
-        let message = wire.rounded(message);
+        let message = message.rounded(wire);
         Self { fingerprint: message.fingerprint(), message: Arc::new(message), wire }
     }
 }
@@ -239,7 +237,7 @@ impl Request {
     /// A reply to this request that takes no time, with the message as the server receives it.
     pub fn reply(&self, message: Message) -> Reply {
         let &Self { run, round, client, state, .. } = self;
-        Reply { run, round, client, state, seconds: 0.0, message: self.reply_wire().rounded(message) }
+        Reply { run, round, client, state, seconds: 0.0, message: message.rounded(self.reply_wire()) }
     }
 
     /// The precision in which the arrays of the reply are sent. Sums of scores are not rounded: among them are counts.
@@ -296,6 +294,24 @@ mod shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_format() {
+        let single = Array { shape: vec![5], values: Values::F32(vec![0.0; 5]) };
+        let double = Array { shape: vec![3, 1], values: Values::F64(vec![0.0; 3]) };
+        let message = Message::default().with_array("a", single).with_array("b", double).with_scalar("rows", 7.0);
+        let bytes: Vec<u64> = Wire::ALL.iter().map(|wire| message.sent_bytes(*wire)).collect();
+        assert_eq!(bytes, [5 * 4 + 3 * 8, 8 * 4, 8 * 2, 8 * 2]);
+    }
+
+    #[test]
+    fn the_arrays_of_a_message_have_scales_of_their_own() {
+        let array = |value: f64| Array { shape: vec![1], values: Values::F64(vec![value]) };
+        let message = Message::default().with_array("large", array(1e9)).with_array("small", array(1e-9));
+        let got = message.rounded(Wire::F16);
+        assert!((got.arrays["large"].values.to_f64()[0] / 1e9 - 1.0).abs() <= 2f64.powi(-11));
+        assert!((got.arrays["small"].values.to_f64()[0] / 1e-9 - 1.0).abs() <= 2f64.powi(-11));
+    }
 
     #[test]
     fn a_request_and_a_reply_are_serialised_to_the_bit() {

@@ -18,9 +18,6 @@ use super::{
     Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, groups, with_room,
 };
 
-/// Most values of all sources in a tile, half a megabyte, where the second-level cache of a core holds as many.
-const TILE_VALUES: usize = 1 << 17;
-
 /// Fewest and most columns of a tile; multiples of two vectors.
 const TILE_COLUMNS: (usize, usize) = (128, 1024);
 
@@ -71,7 +68,7 @@ impl Ascent {
         let width = theta.columns();
         // No tile has the weights of two outputs.
         let unit = outer.map_or(width, Outer::inputs);
-        let tile = (TILE_VALUES.min(cached_values()) / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
+        let tile = (cached_values() / self.depth().max(1) / TILE_COLUMNS.0 * TILE_COLUMNS.0)
             .clamp(TILE_COLUMNS.0, TILE_COLUMNS.1)
             .min(unit.next_multiple_of(2 * MOST_LANES));
         let granule = if outer.is_some() { unit } else { tile };

@@ -6,8 +6,7 @@ use pulp::{Simd, WithSimd};
 
 use super::{MOST_LANES, groups};
 
-/// Rows computed at once, largest first: as many as fit the 32 registers of 16 lanes, and the 16 registers of
-/// fewer.
+/// Rows computed at once, largest first: as many as fit the 32 registers that x86 has for 16 lanes, and the 16 for fewer.
 const GROUPS: ([usize; 3], [usize; 3]) = ([10, 4, 1], [5, 4, 1]);
 
 /// Matrices `[N, M_s]` side by side as one `[N, depth]`, column by column within each group of rows.

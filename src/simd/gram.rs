@@ -6,16 +6,20 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::products::Products;
-use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch};
+use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, has_long_vectors};
 
 /// Most columns in a tile: enough that the sum over vector lanes at its end takes little time.
 const TILE: usize = 2048;
 /// Fewest columns in a tile; a multiple of two vectors.
 const FEWEST: usize = 256;
 
-/// Columns in a tile of `rows` rows that are read again for every few others: they stay in the second-level cache of a core.
+/// Columns in a tile of `rows` rows that are read again for every few others. Where the second-level cache is small, they fit
+/// it; larger ones hold most of them in any case.
 fn tile(rows: usize) -> usize {
-    (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, TILE)
+    match has_long_vectors() {
+        true => TILE,
+        false => (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, TILE),
+    }
 }
 
 /// X Yᵀ summed over blocks, `[N, M]`.
@@ -116,12 +120,13 @@ fn over_tiles(x: &[Host], m: usize, f: impl Fn(usize, Range<usize>, &mut Scratch
         let mut scratch = Scratch::default();
         tiles.into_iter().for_each(|(block, tile)| f(block, tile, &mut scratch, &mut total));
     } else {
-        let part = |scratch: &mut Scratch, (block, tile)| {
+        // As many products are kept at once as with the largest tiles.
+        let part = |scratch: &mut Scratch, tiles: &[(usize, Range<usize>)]| {
             let mut products = vec![0.0; n * m];
-            f(block, tile, scratch, &mut products);
+            tiles.iter().for_each(|(block, tile)| f(*block, tile.clone(), scratch, &mut products));
             products
         };
-        let parts: Vec<Vec<f64>> = tiles.into_par_iter().map_init(Scratch::default, part).collect();
+        let parts: Vec<Vec<f64>> = tiles.par_chunks(TILE / tile).map_init(Scratch::default, part).collect();
         for part in parts {
             total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
         }

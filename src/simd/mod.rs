@@ -41,10 +41,15 @@ const WORTH_THREADS: usize = 1 << 20;
 /// Number of f32 in a cache line.
 const LINE: usize = 16;
 
-/// Number of f32 that stay in the second-level cache of a core while others pass through it: a megabyte on processors with
-/// vectors of 16 lanes, whose caches hold that or more, and a quarter of it on others, such as Zen 3 with 512 KiB.
+/// Whether this processor has vectors of 16 lanes.
+fn has_long_vectors() -> bool {
+    dispatch(Lanes) == MOST_LANES
+}
+
+/// Number of f32 that fill half of the second-level cache of a core: those with vectors of 16 lanes hold a megabyte or more,
+/// others, such as Zen 3, 512 KiB.
 fn cached_values() -> usize {
-    if dispatch(Lanes) == MOST_LANES { 1 << 18 } else { 1 << 16 }
+    if has_long_vectors() { 1 << 17 } else { 1 << 16 }
 }
 
 /// The number of f32 in a vector.

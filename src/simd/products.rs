@@ -11,8 +11,8 @@ use super::{LINE, MOST_LANES, dispatch, groups};
 /// Numbers of rows of X whose products are held in registers at once, largest first.
 const SIDES: [usize; 3] = [SIDE, 2, 1];
 const SIDE: usize = 4;
-/// The same for the rows of Y: of vectors with 16 lanes there are 32 registers, of shorter ones 16, which must hold the products
-/// and a vector of each row of Y.
+/// The same for the rows of Y: on x86 there are 32 registers for vectors of 16 lanes and 16 for shorter ones, which must hold the
+/// products and a vector of each row of Y.
 const SIDES_OF_Y: ([usize; 3], [usize; 3]) = (SIDES, [3, 2, 1]);
 
 /// Rows of at most so many columns are short.

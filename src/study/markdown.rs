@@ -49,7 +49,7 @@ fn kept(plan: &Plan<'_>, results: &Results<'_>, row: &Row) -> usize {
     results.kept[plan.cell(row.setting, row.variant)].len()
 }
 
-/// What varies, such as `3 of method, 2 of labels`.
+/// What varies, such as `3 variants of method × 2 variants of labels`.
 fn axes(plan: &Plan<'_>) -> String {
     let axes = plan.study.axes.iter().map(|axis| {
         let count = axis.variants.len();

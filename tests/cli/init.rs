@@ -398,7 +398,8 @@ fn a_study_of_models_is_written_beside_the_config_and_runs_as_it_stands() {
     let place = Place::new();
     place.write("admissions.csv", admissions(90)).write("in/prices.csv", prices(140));
     let printed = place.works("init admissions.csv --study").stdout;
-    let last = "fedstein train admissions.toml\nfedstein study admissions-models.toml --jobs 2\n";
+    let last = "admissions-models.toml: a study that compares models\nfedstein train admissions.toml\n\
+                fedstein study admissions-models.toml --jobs 2\n";
     assert!(printed.ends_with(last), "{printed}");
     let study = config(&place, "admissions-models.toml");
     let linear = study["vary"]["model"]["linear"]["model"].as_table().unwrap();
@@ -411,8 +412,12 @@ fn a_study_of_models_is_written_beside_the_config_and_runs_as_it_stands() {
     let results = place.text("studies/admissions-models/results.csv");
     assert!(results.lines().count() == 2 && results.contains("linear"), "{results}");
 
-    // A regression, in another directory.
-    place.works("init in/prices.csv --out in/prices.toml --study");
+    // A regression, in another directory. A config that is there, such as an edited one, stays as it is.
+    place.works("init in/prices.csv --out in/prices.toml");
+    let edited = place.text("in/prices.toml").replace("hidden = [50]", "hidden = [7]");
+    place.write("in/prices.toml", &edited);
+    let printed = place.works("init in/prices.csv --out in/prices.toml --study").stdout;
+    assert!(printed.contains("in/prices.toml was there and stays as it is") && place.text("in/prices.toml") == edited);
     let study = config(&place, "in/prices-models.toml");
     assert_eq!(study["vary"]["model"]["linear"]["model"]["hidden"].as_array().map(Vec::len), Some(0));
     assert!(study["set"].get("partition").is_none());
@@ -420,6 +425,13 @@ fn a_study_of_models_is_written_beside_the_config_and_runs_as_it_stands() {
     assert!(place.text("studies/prices-models/table.md").contains("rmse"));
 
     place.refuses("init admissions.csv --study --out -", &["--study", "leave out `--out -`"]);
+    // The keys of any model can stand in the config, which the study then still compares.
+    let config = place.text("admissions.toml").replace("kind = \"bnn\"\n", "kind = \"blr\"\nbias = true\n");
+    let without_hidden: String =
+        config.lines().filter(|line| !line.starts_with("hidden")).map(|l| format!("{l}\n")).collect();
+    place.write("admissions.toml", without_hidden);
+    place.works("study admissions-models.toml --seeds 1 --only linear --quiet --out again");
+
     // A study that is there stays, and no config is written without it.
     place.write("other-models.toml", "");
     place.refuses("init admissions.csv --study --out other.toml", &["--study `other-models.toml` exists", "--force"]);

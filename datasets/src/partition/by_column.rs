@@ -1,7 +1,7 @@
 //! `by-column`: the natural clients of the data, in their order. A client without training rows is left out.
 
 use super::Partition;
-use super::scheme::{CALIBRATION, Scheme, SchemeProperties, VALIDATION};
+use super::kind::{CALIBRATION, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
 use crate::columns::text;
 use crate::{DataError, Dataset};

@@ -8,7 +8,7 @@
 //! followed here.)
 
 use super::classes::Classes;
-use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
+use super::kind::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
 use super::{Partition, holders};
 use crate::{DataError, Dataset};

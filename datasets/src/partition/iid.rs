@@ -1,7 +1,7 @@
 //! `iid`: shuffled, contiguous blocks; client k of K gets ⌊n(k+1)/K⌋ − ⌊nk/K⌋ of n rows, or of n groups of rows.
 
 use super::Partition;
-use super::scheme::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
+use super::kind::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
 use crate::units::Units;
 use crate::{DataError, Dataset};

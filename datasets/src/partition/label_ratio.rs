@@ -3,7 +3,7 @@
 
 use super::Partition;
 use super::classes::{Classes, boundaries, fill_empty, moved_notes};
-use super::scheme::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
+use super::kind::{CALIBRATION, CLIENTS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Floats;

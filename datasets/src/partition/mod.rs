@@ -15,11 +15,11 @@ mod dirichlet;
 mod fedwba_reference;
 mod holders;
 mod iid;
+mod kind;
 mod label_ratio;
 mod labels_per_client;
 mod pfedgp;
 mod rows;
-mod scheme;
 mod superclass_labels;
 mod table;
 mod test_rows;
@@ -27,15 +27,15 @@ mod validation;
 
 use crate::{DataError, Dataset, units};
 use fedstein_schema::Kind;
+use kind::Scheme;
 use rand::Rng;
-use scheme::Scheme;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use test_rows::TestRows;
 
+pub use kind::SchemeProperties;
 pub use labels_per_client::Cut;
 pub use rows::Partition;
-pub use scheme::SchemeProperties;
 
 /// The configuration of a partition. No key has a default here: the caller sets all of them.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -5,7 +5,7 @@
 use super::Partition;
 use super::classes::Classes;
 use super::holders::{self, Shares};
-use super::scheme::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
+use super::kind::{CALIBRATION, CLIENTS, LABELS, Scheme, SchemeProperties, VALIDATION};
 use super::test_rows::TestRows;
 use crate::{DataError, Dataset};
 use fedstein_schema::Kind;

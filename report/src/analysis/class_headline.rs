@@ -1,4 +1,4 @@
-//! The first numbers of some rows of a classification, of a whole report and of each group of rows alike.
+//! The headline of a report of a classification, or of a group of its rows: verdict, skill and overall metrics.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;

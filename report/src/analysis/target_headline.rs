@@ -1,4 +1,4 @@
-//! The first numbers of some rows of a regression, of a whole report and of each group of rows alike.
+//! The headline of a report of a regression, or of a group of its rows: verdict, skill and overall metrics.
 
 use crate::metrics::{
     COVERAGE_LEVELS, CoverageRow, MetricError, NoSkillTargets, ScoredTargets, coverage_of_pit, mean_error,

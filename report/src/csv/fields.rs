@@ -26,6 +26,7 @@ pub(super) fn fields(line: &str) -> Vec<&str> {
     line.split(',').map(unquote).collect()
 }
 
+/// A field without spaces around it and without quotes.
 pub(super) fn unquote(field: &str) -> &str {
     let field = field.trim();
     field.strip_prefix('"').and_then(|f| f.strip_suffix('"')).unwrap_or(field)

@@ -3,8 +3,7 @@
 use super::names;
 use super::text::one_line;
 use super::uses::{Use, are_all_different, is_measured};
-use crate::datasets::columns::MOST_NUMBERED_CLASSES;
-use crate::datasets::columns::Names;
+use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names};
 use crate::datasets::{Survey, SurveyColumn, Task};
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
@@ -111,6 +110,11 @@ impl<'a> Choice<'a> {
             uses,
             rows: survey.rows,
         })
+    }
+
+    /// Whether the target has two classes.
+    pub fn has_two_classes(&self) -> bool {
+        self.task == Task::Classification && self.target.distinct() == Some(2)
     }
 
     /// The columns of features with missing cells.

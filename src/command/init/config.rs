@@ -20,6 +20,9 @@ const ABOUT_AXES: &str = "`newton-dsvgd` takes features for uncorrelated. In reg
 /// When the client is worth a feature (docs/data.md, "The client as a feature").
 const ABOUT_LEVELS: &str = "Where clients differ in ways that the other columns do not say, such as how ill their patients are, name it in `categorical` too.";
 
+/// The units of the network's hidden layer.
+pub const HIDDEN: i64 = 50;
+
 /// Below this number of rows a linear model is worth a try.
 const FEW_ROWS: usize = 1000;
 
@@ -75,7 +78,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     let (share, patience) = stop.map(<(_, _)>::from).unzip();
     lines.extend(share.map(|(share, found)| line("partition", kind, "validation", share, found)));
     lines.push(line("model", "bnn", "kind", text("bnn"), String::new()));
-    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(50)]), about_network(choice)));
+    lines.push(line("model", "bnn", "hidden", Value::Array(vec![Value::Integer(HIDDEN)]), about_network(choice)));
     lines.push(line("algorithm", "newton-dsvgd", "kind", text("newton-dsvgd"), String::new()));
     lines.push(line("algorithm", "newton-dsvgd", "particles", Value::Integer(20), String::new()));
     lines.extend(patience.map(|(patience, found)| line("stop", "", "patience", patience, found)));
@@ -143,11 +146,8 @@ fn about_network(choice: &Choice<'_>) -> String {
     if choice.rows >= FEW_ROWS {
         return String::new();
     }
-    let linear = match choice.task == Task::Classification && choice.target.distinct() == Some(2) {
-        true => "a logistic regression, `kind = \"blr\"` with `bias = true` and `optimizer.lr = 0.05`,",
-        false => "a linear model, `[]`,",
-    };
-    format!("With fewer than {FEW_ROWS} rows {linear} may predict better: compare both (`fedstein init --study`).")
+    let linear = if choice.has_two_classes() { "a logistic regression" } else { "a linear model, `[]`," };
+    format!("With fewer than {FEW_ROWS} rows {linear} may predict better: `fedstein init --study` writes a comparison.")
 }
 
 fn delimiter(delimiter: u8) -> String {

@@ -1,5 +1,5 @@
 //! `fedstein init` and `fedstein site init`: look at the columns of a table, and write a config or a site's own file with
-//! comments for it.
+//! comments for it, or beside the config a study that compares models.
 
 mod cells;
 mod choice;
@@ -29,11 +29,13 @@ use suspects::Suspects;
 /// Runs the command.
 ///
 /// # Errors
-/// The table cannot be read or has no column to predict, or the config cannot be written.
+/// The table cannot be read or has no column to predict, or the config or its study cannot be written.
 pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
-    check_out(out, table, *force)?;
+    // A config that is there may have been edited since; a study is for it as it is.
+    let stays = typed.study && !force && out.is_file();
+    check_out(out, table, *force || stays)?;
     let to_screen = out == Path::new("-");
     let study = typed.study.then(|| study_beside(out, *force)).transpose()?;
     let declared = typed.missing_values.read()?;
@@ -42,18 +44,23 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
         Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
     let name = config::run_name(if to_screen { table } else { out });
     let text = config::of_run((in_utf8(table)?, &name), &found, &choice)?;
-    output::write(out, &text, *force)?;
+    if !stays {
+        output::write(out, &text, *force)?;
+    }
     if to_screen {
         return Ok(());
     }
-    let mut next = vec![shell::line(&["fedstein", "train", &out.display().to_string()])];
-    if let Some(study) = &study {
-        let base = out.file_name().unwrap_or_default().to_string_lossy();
-        output::write(study, &models::of_config(&base, &choice), *force)?;
+    let (mut files, mut next) = (Vec::new(), vec![shell::line(&["fedstein", "train", &out.display().to_string()])]);
+    if stays {
+        files.push(format!("{} was there and stays as it is; --force replaces it", out.display()));
+    }
+    if let Some((study, base)) = &study {
+        output::write(study, &models::of_config(base, &choice), *force)?;
+        files.push(format!("{}: a study that compares models", study.display()));
         next.push(shell::line(&["fedstein", "study", &study.display().to_string(), "--jobs", "2"]));
     }
     let next = if choice.untrainable().is_some() { Vec::new() } else { next };
-    print_text(&said(out, (&found, &choice), &next))
+    print_text(&said(out, (&found, &choice), &[files, next].concat()))
 }
 
 /// Runs `fedstein site init`.
@@ -78,14 +85,15 @@ pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
     print_text(&said(out, (&found, &choice), &[next]))
 }
 
-/// The path of the study of a config, which can be written.
-fn study_beside(config: &Path, force: bool) -> Result<PathBuf, CliError> {
+/// The path of the study of a config, which can be written, and the name of the config's file.
+fn study_beside(config: &Path, force: bool) -> Result<(PathBuf, String), CliError> {
     if config == Path::new("-") {
         return Err(CliError::Usage("--study: the study names the config's file; leave out `--out -`".into()));
     }
     let study = models::path_of(config);
     output::check_as("--study", &study, force)?;
-    Ok(study)
+    let base = in_utf8(Path::new(config.file_name().unwrap_or_default()))?.to_owned();
+    Ok((study, base))
 }
 
 /// Checks that a file can be written, which is not the table itself.
@@ -118,8 +126,8 @@ fn in_utf8(path: &Path) -> Result<&str, CliError> {
     })
 }
 
-/// What a command prints when it has written a file, with the commands that come next.
-fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[String]) -> String {
+/// What a command prints when it has written a file; the last lines are other files and the commands that come next.
+fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), last: &[String]) -> String {
     let out = out.display();
     let name = |(column, _): (&SurveyColumn, &str)| match uses::has_thousands(column) {
         true => format!("{} (thousands separators?)", choice::shown(column)),
@@ -141,6 +149,6 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), next: &[String]) -
         .chain(choice.about_count())
         .chain(choice.untrainable());
     let notes: String = notes.map(|about| format!("note: {about}\n")).collect();
-    let next: String = next.iter().map(|command| format!("{command}\n")).collect();
-    format!("{out}: {}\n{notes}{left_out}{next}", choice.summary())
+    let last: String = last.iter().map(|line| format!("{line}\n")).collect();
+    format!("{out}: {}\n{notes}{left_out}{last}", choice.summary())
 }

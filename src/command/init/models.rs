@@ -5,40 +5,24 @@ use std::path::{Path, PathBuf};
 use toml::Value;
 
 use super::choice::Choice;
-use super::config::clients;
+use super::config::{HIDDEN, clients};
 use super::length::held_out;
-use crate::datasets::Task;
 
 /// The share of validation rows where the config has none.
 const SHARE: f64 = 0.2;
 
-/// A model that is compared, with what is said of it.
-struct Variant {
-    name: &'static str,
-    about: &'static str,
-    keys: &'static [&'static str],
-}
-
-/// A linear model of two classes.
-const LOGISTIC: Variant = Variant {
-    name: LINEAR,
-    about: "A logistic regression.",
-    keys: &["model.kind = \"blr\"", "model.bias = true", "optimizer.lr = 0.05"],
-};
-/// A linear model of any other target.
-const WITHOUT_LAYERS: Variant = Variant { name: LINEAR, about: "A linear model.", keys: &["model.hidden = []"] };
-/// The networks, the first of which is the config's.
-const NETWORKS: [Variant; 3] = [
-    Variant { name: NETWORK, about: "The network of the config.", keys: &["model.hidden = [50]"] },
-    Variant {
-        name: "strong-prior",
-        about: "The same, with weights that the prior holds closer to 0.",
-        keys: &["model.hidden = [50]", "model.weight_precision = 10.0"],
-    },
-    Variant { name: "two-layers", about: "A larger network.", keys: &["model.hidden = [100, 50]"] },
-];
+/// The names of the models that others are compared with.
 const LINEAR: &str = "linear";
 const NETWORK: &str = "network";
+
+/// A model that is compared.
+struct Variant {
+    name: &'static str,
+    /// What it is, for a comment.
+    about: &'static str,
+    /// The keys that make it out of any config that `fedstein init` has written.
+    keys: Vec<String>,
+}
 
 /// Where the study of a config is written: `cases-models.toml` for `cases.toml`.
 pub fn path_of(config: &Path) -> PathBuf {
@@ -51,23 +35,20 @@ pub fn path_of(config: &Path) -> PathBuf {
 /// # Arguments
 /// - `base`: the name of the config's file, which is in the same directory.
 pub fn of_config(base: &str, choice: &Choice<'_>) -> String {
-    let linear = match choice.task == Task::Classification && choice.target.distinct() == Some(2) {
-        true => LOGISTIC,
-        false => WITHOUT_LAYERS,
-    };
-    let claims = NETWORKS.iter().map(|network| {
-        let other = if network.name == NETWORK { LINEAR } else { NETWORK };
-        Value::String(format!("{} better than {other} in nll", network.name))
+    let variants = variants(choice);
+    let claims = variants.iter().filter(|variant| variant.name != LINEAR).map(|variant| {
+        let other = if variant.name == NETWORK { LINEAR } else { NETWORK };
+        Value::String(format!("{} better than {other} in nll", variant.name))
     });
     let share = match held_out(choice, clients(choice)) {
         Some(_) => String::new(),
         None => format!("partition.validation = {SHARE}\n"),
     };
-    let variants: String = [linear].iter().chain(&NETWORKS).map(Variant::section).collect();
     format!(
-        "# Which model? Each is trained with five seeds and scored on validation rows: the test rows stay unseen.\n\
-         # The study prints whether each claim holds beyond two standard errors; the means are in table.md of its directory.\n\
-         # Then write the keys of the best model into the config. All keys are in docs/study.md.\n\
+        "# Which model? Each is trained with five seeds and scored on validation rows: no run is scored on its test rows.\n\
+         # `fedstein study` prints whether each claim holds beyond two standard errors; the means are in\n\
+         # studies/NAME-models/table.md. Then put the keys of the best model in the place of those of [model] in the config,\n\
+         # and its `optimizer.lr`, if it has one, into [optimizer]. All keys of a study are in docs/study.md.\n\
          \n\
          title = \"Which model?\"\n\
          base = {base}\n\
@@ -78,13 +59,42 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> String {
          [set]\n\
          evaluation.rows = \"validation\"\n\
          {share}\
-         {variants}",
+         {sections}",
         base = Value::String(base.to_owned()),
         claims = Value::Array(claims.collect()),
+        sections = variants.iter().map(Variant::section).collect::<String>(),
     )
 }
 
+/// The models, a linear one first and the config's network second.
+fn variants(choice: &Choice<'_>) -> Vec<Variant> {
+    let network = |hidden: &str| vec!["model.kind = \"bnn\"".to_owned(), format!("model.hidden = {hidden}")];
+    let of_config = || network(&format!("[{HIDDEN}]"));
+    let linear = match choice.has_two_classes() {
+        true => {
+            let keys = ["model.kind = \"blr\"", "model.bias = true", "optimizer.lr = 0.05"];
+            Variant { name: LINEAR, about: "A logistic regression.", keys: keys.map(str::to_owned).to_vec() }
+        }
+        false => Variant { name: LINEAR, about: "A linear model.", keys: network("[]") },
+    };
+    vec![
+        linear,
+        Variant { name: NETWORK, about: "The network of the config.", keys: of_config() },
+        Variant {
+            name: "strong-prior",
+            about: "The same, with weights that the prior holds closer to 0.",
+            keys: [of_config(), vec!["model.weight_precision = 10.0".to_owned()]].concat(),
+        },
+        Variant {
+            name: "two-layers",
+            about: "A larger network.",
+            keys: network(&format!("[{}, {HIDDEN}]", 2 * HIDDEN)),
+        },
+    ]
+}
+
 impl Variant {
+    /// Its section in the study.
     fn section(&self) -> String {
         format!("\n# {}\n[vary.model.{}]\n{}\n", self.about, self.name, self.keys.join("\n"))
     }
