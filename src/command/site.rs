@@ -270,7 +270,7 @@ fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, units: &[String
     let numbers = |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if let Some(Normalisation { features: FeatureScale::PerColumn { shift, scale }, target }) = scales {
         lines.push(format!("means of the features over all training rows: {}", numbers(shift)));
-        lines.push(format!("standard deviations, 1 for a constant: {}", numbers(scale)));
+        lines.push(format!("standard deviations, 1 for a constant and for what is 0 or 1: {}", numbers(scale)));
         let target =
             target.map(|target| format!("mean and standard deviation of the target: {}, {}", target.mean, target.sd));
         lines.extend(target);

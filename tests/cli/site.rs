@@ -195,7 +195,7 @@ fn two_sites_agree_on_columns_classes_and_means() {
         // `flow` is 300.125 + 17 i, with Σ i = 210: (518.75 + 12 · 300.125 + 17 · 210) / 24.
         "means of the features over all training rows: 356.4270833333333, 320.4270833333333\n",
         // From Python's math.fsum over the squared deviations of all 24 rows.
-        "standard deviations, 1 for a constant: 102.27518165282356, 281.6686222888841\n",
+        "standard deviations, 1 for a constant and for what is 0 or 1: 102.27518165282356, 281.6686222888841\n",
         "note: class `alder` is not at site `south`\n",
         "note: class `beech` is not at site `north`\n",
     ] {
