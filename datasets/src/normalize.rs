@@ -2,7 +2,7 @@
 //! with a run.
 
 use crate::moments::{ColumnSum, not_zero, squared_deviations, standard_deviation};
-use crate::{DataError, Targets};
+use crate::{DataError, Encoding, Targets};
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -84,11 +84,11 @@ impl FeatureScale {
     /// two standard deviations".
     ///
     /// # Arguments
-    /// - `are_numbers`: whether each feature is a number, `[p]`, as [`Encoding::are_numbers`](crate::Encoding::are_numbers) says.
+    /// - `encoding`: how the columns of a table became the features; without it all are numbers.
     #[must_use]
-    pub fn of_numbers_alone(mut self, are_numbers: &[bool]) -> Self {
-        if let FeatureScale::PerColumn { scale, .. } = &mut self {
-            let others = scale.iter_mut().zip(are_numbers).filter(|(_, is_number)| !**is_number);
+    pub fn of_numbers_alone(mut self, encoding: Option<&Encoding>) -> Self {
+        if let (FeatureScale::PerColumn { scale, .. }, Some(encoding)) = (&mut self, encoding) {
+            let others = scale.iter_mut().zip(encoding.are_numbers()).filter(|(_, is_number)| !is_number);
             others.for_each(|(scale, _)| *scale = 1.0);
         }
         self
@@ -210,6 +210,7 @@ fn mean_sd(values: impl Iterator<Item = f64> + Clone) -> TargetScale {
 mod tests {
     use super::*;
     use crate::ExactSum;
+    use crate::columns::{CellKind, Column};
     use ndarray::array;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -302,10 +303,14 @@ mod tests {
     #[test]
     fn features_of_texts_are_centred_and_not_divided() {
         let train = array![[1., 0.], [3., 0.], [5., 0.], [7., 1.]];
-        let scale = FeatureScale::standard(&train).of_numbers_alone(&[true, false]);
+        let column =
+            |kind| Column { name: None, kind, categories: vec![], fill: None, indicator: false, default: None };
+        let encoding = Encoding { columns: vec![column(CellKind::Number), column(CellKind::Boolean)] };
+        let scale = FeatureScale::standard(&train).of_numbers_alone(Some(&encoding));
         let FeatureScale::PerColumn { shift, scale } = scale else { unreachable!() };
         assert_eq!((shift, scale), (vec![4.0, 0.25], vec![5f64.sqrt(), 1.0]));
-        assert_eq!(FeatureScale::Identity.of_numbers_alone(&[false]), FeatureScale::Identity);
+        assert_eq!(FeatureScale::standard(&train).of_numbers_alone(None), FeatureScale::standard(&train));
+        assert_eq!(FeatureScale::Identity.of_numbers_alone(Some(&encoding)), FeatureScale::Identity);
     }
 
     #[test]

@@ -62,9 +62,9 @@ fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     pulp::Arch::new().dispatch(op)
 }
 
-/// e^x; 0 for −∞, and NaN for NaN.
+/// e^x of x ≤ 700; 0 for −∞, and NaN for NaN. It has the bits of [`exponentials`].
 #[inline(always)]
-fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     // Adding 1.5·2⁵² leaves the nearest whole number in the last bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     // ln 2 in two parts, the first with 21 zeros at its end: its products with n are exact.
@@ -120,11 +120,12 @@ mod tests {
     }
 
     #[test]
-    fn exponentials_in_place_are_those_that_are_added() {
+    fn exponentials_in_place_are_those_that_are_added_and_those_of_single_numbers() {
         let x: Vec<f64> = (0..37).map(|i| 3.0 - f64::from(i) * 21.7).collect();
         let mut values = x.clone();
         exponentials(&mut values);
-        assert_eq!(values, x.into_iter().map(exp_of).collect::<Vec<_>>());
+        assert_eq!(values, x.iter().map(|x| exp_of(*x)).collect::<Vec<_>>());
+        assert_eq!(values, x.into_iter().map(exp).collect::<Vec<_>>());
     }
 
     #[test]

@@ -109,11 +109,7 @@ pub fn scale(agreed: &Agreement, told: &[Deviations], normalise: Normalise) -> R
     let features = fixed.unwrap_or_else(|| {
         let sd = |feature: usize| standard_deviation(told.iter().map(|site| &site.features[feature]), rows);
         let scale = (0..means.features.len()).map(sd).collect();
-        let standard = FeatureScale::PerColumn { shift: means.features.clone(), scale };
-        match &agreed.encoding {
-            Some(encoding) => standard.of_numbers_alone(&encoding.are_numbers()),
-            None => standard,
-        }
+        FeatureScale::PerColumn { shift: means.features.clone(), scale }.of_numbers_alone(agreed.encoding.as_ref())
     });
     let target = means.target.map(|mean| {
         let sd = standard_deviation(told.iter().filter_map(|site| site.target.as_ref()), rows);

@@ -394,51 +394,6 @@ fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
 }
 
 #[test]
-fn a_study_of_models_is_written_beside_the_config_and_runs_as_it_stands() {
-    let place = Place::new();
-    place.write("admissions.csv", admissions(90)).write("in/prices.csv", prices(140));
-    let printed = place.works("init admissions.csv --study").stdout;
-    let last = "admissions-models.toml: a study that compares models\nfedstein train admissions.toml\n\
-                fedstein study admissions-models.toml --jobs 2\n";
-    assert!(printed.ends_with(last), "{printed}");
-    let study = config(&place, "admissions-models.toml");
-    let linear = study["vary"]["model"]["linear"]["model"].as_table().unwrap();
-    assert_eq!((linear["kind"].as_str(), linear["bias"].as_bool()), (Some("blr"), Some(true)));
-    // Thirty patients are too few for `init` to hold some out; the study does.
-    assert_eq!(study["set"]["partition"]["validation"].as_float(), Some(0.2));
-
-    // Every variant is checked before the first run.
-    place.works("study admissions-models.toml --seeds 1 --only linear --quiet");
-    let results = place.text("studies/admissions-models/results.csv");
-    assert!(results.lines().count() == 2 && results.contains("linear"), "{results}");
-
-    // A regression, in another directory. A config that is there, such as an edited one, stays as it is.
-    place.works("init in/prices.csv --out in/prices.toml");
-    let edited = place.text("in/prices.toml").replace("hidden = [50]", "hidden = [7]");
-    place.write("in/prices.toml", &edited);
-    let printed = place.works("init in/prices.csv --out in/prices.toml --study").stdout;
-    assert!(printed.contains("in/prices.toml was there and stays as it is") && place.text("in/prices.toml") == edited);
-    let study = config(&place, "in/prices-models.toml");
-    assert_eq!(study["vary"]["model"]["linear"]["model"]["hidden"].as_array().map(Vec::len), Some(0));
-    assert!(study["set"].get("partition").is_none());
-    place.works("study in/prices-models.toml --seeds 1 --only linear --quiet");
-    assert!(place.text("studies/prices-models/table.md").contains("rmse"));
-
-    place.refuses("init admissions.csv --study --out -", &["--study", "leave out `--out -`"]);
-    // The keys of any model can stand in the config, which the study then still compares.
-    let config = place.text("admissions.toml").replace("kind = \"bnn\"\n", "kind = \"blr\"\nbias = true\n");
-    let without_hidden: String =
-        config.lines().filter(|line| !line.starts_with("hidden")).map(|l| format!("{l}\n")).collect();
-    place.write("admissions.toml", without_hidden);
-    place.works("study admissions-models.toml --seeds 1 --only linear --quiet --out again");
-
-    // A study that is there stays, and no config is written without it.
-    place.write("other-models.toml", "");
-    place.refuses("init admissions.csv --study --out other.toml", &["--study `other-models.toml` exists", "--force"]);
-    assert!(!place.names(".").contains(&"other.toml".to_owned()));
-}
-
-#[test]
 fn repeated_patients_are_ids_unless_they_are_the_only_clients_and_few() {
     let place = Place::new();
     let without_hospital = |text: String| -> String {

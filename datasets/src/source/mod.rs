@@ -194,11 +194,7 @@ fn prepared<S: Source>(
     let (train_limit, test_limit) = config.limits();
     let train = split::limit(train, train_limit, rng);
     let test = split::limit(test, test_limit, rng);
-    let scale = scale(source, config.normalise(), &train)?;
-    let scale = match &encoding {
-        Some(encoding) => scale.of_numbers_alone(&encoding.are_numbers()),
-        None => scale,
-    };
+    let scale = scale(source, config.normalise(), &train)?.of_numbers_alone(encoding.as_ref());
     let data = TrainTest::scaled(train, test, scale)?;
     Ok(TrainTest { notes: notes.into_iter().chain(data.notes).collect(), encoding, ..data })
 }

@@ -163,6 +163,9 @@ proptest! {
         let predictions = log_probs.predictions(&labels).unwrap();
         let summary = UncertaintySummary::new(&log_probs, &labels).unwrap();
         let same = |a: Option<f64>, b: f64| a.is_some_and(|a| (a - b).abs() < 1e-12);
+        // A report reads these predictions from a file: its numbers are those of the run.
+        let of_file = Evaluation::of_predictions(&predictions, bins).unwrap();
+        prop_assert_eq!((one_pass.ece, one_pass.nll, one_pass.brier), (of_file.ece, of_file.nll, of_file.brier));
         prop_assert!(same(one_pass.accuracy, accuracy(&predictions)));
         prop_assert!(same(one_pass.nll, nll(&predictions).value));
         prop_assert!(same(one_pass.reference_max, reference_max(&predictions)));

@@ -5,6 +5,7 @@
 //! (Depeweg et al. 2018).
 
 use super::predictions::{ParticleLogProbs, argmax};
+use crate::exponential::exp;
 
 /// Entropy `-sum p ln p` in nats with `0 ln 0 = 0`.
 pub fn entropy(probabilities: &[f64]) -> f64 {
@@ -71,7 +72,8 @@ impl RowScratch {
         Self { probabilities: vec![0.0; classes], votes: vec![0; classes] }
     }
 
-    /// Fills the buffers and splits the row's uncertainty; one `exp` an entry.
+    /// Fills the buffers and splits the row's uncertainty; one `exp` an entry. The predictive has the bits of
+    /// [`ParticleLogProbs::ensemble`].
     pub(super) fn split(&mut self, log_probs: &ParticleLogProbs, row: usize) -> RowSplit {
         let particles = log_probs.particles();
         self.probabilities.fill(0.0);
@@ -81,7 +83,7 @@ impl RowScratch {
             let values = log_probs.row(particle, row);
             self.votes[argmax(values)] += 1;
             for (sum, &log_prob) in self.probabilities.iter_mut().zip(values) {
-                let p = log_prob.exp();
+                let p = exp(log_prob);
                 *sum += p;
                 // A probability of 0 has log -inf; its term of the entropy is 0.
                 if p > 0.0 {
