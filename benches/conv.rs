@@ -26,16 +26,16 @@ fn network(layers: &[&str]) -> impl Model {
     Network::new(StackConfig::classifier(&IMAGE, layers, CLASSES).check().expect("the layers fit"))
 }
 
-fn particles(model: &dyn Model, session: &Session<Flex>) -> Vec<burn::tensor::Tensor<2>> {
+fn particles(model: &dyn Model, session: &Session) -> Vec<burn::tensor::Tensor<2>> {
     let mut rng = Streams::new(1).rng(Purpose::InitialParticles, 0, 0);
     let rows = (0..PARTICLES).flat_map(|_| model.initial(&mut rng)).collect();
     let array = Array { shape: vec![PARTICLES, model.layout().dim()], values: Values::F64(rows) };
-    let particles = Particles::<Flex>::from_array(&array, model.layout(), session);
+    let particles = Particles::from_array(&array, model.layout(), session);
     particles.expect("the rows have the model's dimension").blocks().to_vec()
 }
 
 /// Synthetic rows: pixels in [0, 1), labels in turn.
-fn batch(rows: usize, session: &Session<Flex>) -> Batch {
+fn batch(rows: usize, session: &Session) -> Batch {
     let mut rng = Streams::new(1).rng(Purpose::Data, 0, 0);
     let inputs = Array2::from_shape_fn((rows, IMAGE.iter().product()), |_| rng.random_range(0.0f64..1.0));
     let targets = Array2::from_shape_fn((rows, CLASSES), |(row, class)| f64::from(u8::from(row % CLASSES == class)));
@@ -43,7 +43,7 @@ fn batch(rows: usize, session: &Session<Flex>) -> Batch {
 }
 
 fn bench(criterion: &mut Criterion) {
-    let session = Session::<Flex>::open(Precision::F32).expect("flex opens everywhere");
+    let session = Session::open::<Flex>(Precision::F32).expect("flex opens everywhere");
     let mut group = criterion.benchmark_group(format!("lenet, {}, N={PARTICLES}", Flex::NAME));
     let all = [&BLOCKS[..], &DENSE[..]].concat();
     for (name, layers) in

@@ -33,7 +33,7 @@ fn assignments(criterion: &mut Criterion) {
 }
 
 /// Particle sets of clients that hold the same modes in another order, each with its own noise.
-fn clients(count: usize, session: &Session<Flex>) -> Vec<Particles<Flex>> {
+fn clients(count: usize, session: &Session) -> Vec<Particles> {
     let model = Network::new(BnnConfig::classifier(784, &[100], 10));
     let mut rng = Streams::new(1).rng(Purpose::InitialParticles, 0, 0);
     let modes: Vec<Vec<f64>> = (0..PARTICLES).map(|_| model.initial(&mut rng)).collect();
@@ -49,7 +49,7 @@ fn clients(count: usize, session: &Session<Flex>) -> Vec<Particles<Flex>> {
 }
 
 fn barycenters(criterion: &mut Criterion) {
-    let session = Session::<Flex>::open(Precision::F32).expect("flex opens everywhere");
+    let session = Session::open::<Flex>(Precision::F32).expect("flex opens everywhere");
     for count in [10, 50] {
         let clients = clients(count, &session);
         let solve = || {

@@ -11,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fedstein::backend::{Backend, OnBackend, Precision, Session, dispatch};
+use fedstein::backend::{Precision, Session};
 use fedstein::bench::{Bench, Ceilings, Settings, Workload, table};
 use fedstein::error::RunError;
 
@@ -45,27 +45,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-struct Job(Vec<Workload>);
-
-impl OnBackend for Job {
-    type Output = Result<(), RunError>;
-
-    fn run<B: Backend>(self) -> Result<(), RunError> {
-        let settings = Settings { allocations: Some(|| ALLOCATIONS.load(Ordering::Relaxed)), ..Settings::default() };
-        let bench = Bench { session: Session::<B>::open(Precision::F32)?, settings };
-        print!("{}", table::heading(&bench));
-        let ceilings = Ceilings::measure(&bench)?;
-        print!("{}", table::columns(&ceilings));
-        let mut lines = Vec::new();
-        for workload in self.0 {
-            for line in workload.measure(&bench)? {
-                print!("{}", table::row(&line, &ceilings));
-                lines.push(line);
-            }
+fn measure(workloads: Vec<Workload>, backend: &str) -> Result<(), RunError> {
+    let settings = Settings { allocations: Some(|| ALLOCATIONS.load(Ordering::Relaxed)), ..Settings::default() };
+    let bench = Bench { session: Session::named(backend, Precision::F32)?, settings };
+    print!("{}", table::heading(&bench));
+    let ceilings = Ceilings::measure(&bench)?;
+    print!("{}", table::columns(&ceilings));
+    let mut lines = Vec::new();
+    for workload in workloads {
+        for line in workload.measure(&bench)? {
+            print!("{}", table::row(&line, &ceilings));
+            lines.push(line);
         }
-        print!("{}", table::explanation(&lines));
-        Ok(())
     }
+    print!("{}", table::explanation(&lines));
+    Ok(())
 }
 
 fn main() -> ExitCode {
@@ -75,7 +69,7 @@ fn main() -> ExitCode {
     let result = words.map(|word| word.parse()).collect::<Result<Vec<Workload>, String>>().and_then(|named| {
         let workloads = if named.is_empty() { Workload::ALL.to_vec() } else { named };
         let backend = std::env::var("FEDSTEIN_BENCH_BACKEND").unwrap_or_else(|_| "flex".into());
-        dispatch(&backend, Job(workloads)).map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        measure(workloads, &backend).map_err(|error| error.to_string())
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

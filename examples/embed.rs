@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Later, perhaps in another process: predictions of new rows in the units of the data.
     let run = Finished::open(directory)?.with_model(network);
     let points = Array2::from_shape_vec((2, 2), vec![0.0, 0.0, 1.4, 1.4])?;
-    if let Forecast::Classes { log_probs, names } = run.forecast::<Flex>(&run.config()?, points, "two points")? {
+    if let Forecast::Classes { log_probs, names } = run.forecast(&run.config()?, points, "two points")? {
         for (point, p) in log_probs.ensemble().chunks_exact(names.len()).enumerate() {
             println!("point {point}: p({}) = {:.3}", names[1], p[1]);
         }

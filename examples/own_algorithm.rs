@@ -8,7 +8,7 @@ use std::path::Path;
 use fedstein::algorithm::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use fedstein::algorithm::local::{self, LocalLoop};
 use fedstein::algorithm::{Algorithm, Capabilities};
-use fedstein::backend::{Backend, Flex, Session};
+use fedstein::backend::{Flex, Session};
 use fedstein::checkpoint::State;
 use fedstein::error::RunError;
 use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, key};
@@ -41,7 +41,7 @@ impl Algorithm for MovingAverage {
         Capabilities::FEDERATED
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         let server = Server { theta: setup.initial, keep: self.keep, session: setup.session };
@@ -50,13 +50,13 @@ impl Algorithm for MovingAverage {
 }
 
 /// θ ← keep·θ + (1 − keep)·mean of the replies.
-struct Server<B: Backend> {
-    theta: Particles<B>,
+struct Server {
+    theta: Particles,
     keep: f64,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
@@ -72,7 +72,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 

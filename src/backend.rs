@@ -1,8 +1,7 @@
-//! The devices that tensors are on. Burn 0.22 chooses a device at run time; fedstein keeps the choice in the types, so
-//! that mixing two devices is a type error and not a panic.
+//! The devices that tensors are on. Burn chooses a device at run time, and so does everything here below the entry of a run:
+//! the type parameter of `run::<Wgpu>` names a backend, whose constants [`AnyBackend`] hands on as values.
 
 use std::fmt::Debug;
-use std::marker::PhantomData;
 #[cfg(feature = "wgpu")]
 use std::sync::OnceLock;
 
@@ -10,8 +9,9 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use ndarray::Array2;
 use thiserror::Error;
 
-/// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device.
-pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
+/// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device. [`AnyBackend`] is the same choice as a
+/// value.
+pub trait Backend: 'static {
     /// The value of `--backend`.
     const NAME: &'static str;
     /// Whether several clients may run in parallel threads, as on a CPU. A GPU is used from one thread, and gets its
@@ -19,8 +19,6 @@ pub trait Backend: Copy + Debug + Default + Send + Sync + 'static {
     const PARALLEL_CLIENTS: bool;
     /// Whether 64-bit floats work on every device of this backend. A driver's own claim is not reliable.
     const DOUBLE: bool;
-    /// Whether tensors are blocks of this process's memory that loops over slices may read.
-    const SLICES: bool = false;
 
     /// Opens the device.
     ///
@@ -91,7 +89,6 @@ impl Backend for Flex {
     const NAME: &'static str = "flex";
     const PARALLEL_CLIENTS: bool = true;
     const DOUBLE: bool = true;
-    const SLICES: bool = true;
 
     fn open() -> Result<Device, BackendError> {
         Ok(Device::flex())
@@ -143,39 +140,69 @@ impl Backend for Cuda {
 /// Every value of `--backend` and of the key `backend`, compiled in or not.
 pub const KNOWN: [&str; 4] = ["flex", "ndarray", "wgpu", "cuda"];
 
-/// A job that is generic in the backend, for [`dispatch`].
-pub trait OnBackend {
-    /// The result of the job.
-    type Output;
-    /// Runs the job on B.
-    fn run<B: Backend>(self) -> Self::Output;
+/// The backends that are compiled in.
+const COMPILED: &[AnyBackend] = &[
+    AnyBackend::of::<Flex>(),
+    #[cfg(feature = "ndarray")]
+    AnyBackend::of::<NdArray>(),
+    #[cfg(feature = "wgpu")]
+    AnyBackend::of::<Wgpu>(),
+    #[cfg(feature = "cuda")]
+    AnyBackend::of::<Cuda>(),
+];
+
+/// A backend that is compiled in, as a value: `AnyBackend::named("wgpu")?` is `AnyBackend::of::<Wgpu>()`.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyBackend {
+    name: &'static str,
+    parallel_clients: bool,
+    double: bool,
+    open: fn() -> Result<Device, BackendError>,
 }
 
-/// Runs a job on the backend of this name: `dispatch("wgpu", job)` is `job.run::<Wgpu>()`.
-///
-/// # Errors
-/// The name is unknown, or its backend is not compiled in.
-pub fn dispatch<J: OnBackend>(name: &str, job: J) -> Result<J::Output, BackendError> {
-    match name {
-        Flex::NAME => Ok(job.run::<Flex>()),
-        #[cfg(feature = "ndarray")]
-        NdArray::NAME => Ok(job.run::<NdArray>()),
-        #[cfg(feature = "wgpu")]
-        Wgpu::NAME => Ok(job.run::<Wgpu>()),
-        #[cfg(feature = "cuda")]
-        Cuda::NAME => Ok(job.run::<Cuda>()),
-        _ => Err(refusal(name)),
+impl AnyBackend {
+    /// The backend of this type.
+    pub const fn of<B: Backend>() -> Self {
+        Self { name: B::NAME, parallel_clients: B::PARALLEL_CLIENTS, double: B::DOUBLE, open: B::open }
+    }
+
+    /// The backend of this name.
+    ///
+    /// # Errors
+    /// The name is unknown, or its backend is not compiled in.
+    pub fn named(name: &str) -> Result<Self, BackendError> {
+        COMPILED.iter().find(|backend| backend.name == name).copied().ok_or_else(|| refusal(name))
+    }
+
+    /// The value of `--backend`.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Whether several clients may run in parallel threads; see [`Backend::PARALLEL_CLIENTS`].
+    pub fn has_parallel_clients(self) -> bool {
+        self.parallel_clients
+    }
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    /// There is no device, or it cannot compute in this precision.
+    pub fn open(self, precision: Precision) -> Result<Session, BackendError> {
+        let device = (self.open)()?;
+        let dtype = match precision {
+            Precision::F32 => DType::F32,
+            Precision::F64 => DType::F64,
+        };
+        if precision == Precision::F64 && !self.double {
+            return Err(BackendError::NoPrecision { name: self.name, precision: precision.word() });
+        }
+        Ok(Session { device, dtype, backend: self })
     }
 }
 
 fn refusal(name: &str) -> BackendError {
-    let compiled = |name: &&str| match *name {
-        "ndarray" => cfg!(feature = "ndarray"),
-        "wgpu" => cfg!(feature = "wgpu"),
-        "cuda" => cfg!(feature = "cuda"),
-        _ => true,
-    };
-    let available = KNOWN.iter().filter(|name| compiled(name)).copied().collect::<Vec<_>>().join(", ");
+    let available = COMPILED.iter().map(|backend| backend.name).collect::<Vec<_>>().join(", ");
     let name = name.to_owned();
     if KNOWN.contains(&name.as_str()) {
         BackendError::NotCompiled { name, available }
@@ -196,29 +223,34 @@ fedstein_schema::words! {
     }
 }
 
-/// An open device and the precision of all tensors on it.
+/// An open device, its backend, and the precision of all tensors on it.
 #[derive(Clone, Debug)]
-pub struct Session<B> {
+pub struct Session {
     device: Device,
     dtype: DType,
-    on: PhantomData<B>,
+    backend: AnyBackend,
 }
 
-impl<B: Backend> Session<B> {
+impl Session {
     /// Opens B's device.
     ///
     /// # Errors
     /// There is no device, or it cannot compute in this precision.
-    pub fn open(precision: Precision) -> Result<Self, BackendError> {
-        let device = B::open()?;
-        let dtype = match precision {
-            Precision::F32 => DType::F32,
-            Precision::F64 => DType::F64,
-        };
-        if precision == Precision::F64 && !B::DOUBLE {
-            return Err(BackendError::NoPrecision { name: B::NAME, precision: precision.word() });
-        }
-        Ok(Self { device, dtype, on: PhantomData })
+    pub fn open<B: Backend>(precision: Precision) -> Result<Self, BackendError> {
+        AnyBackend::of::<B>().open(precision)
+    }
+
+    /// Opens the device of the backend of this name.
+    ///
+    /// # Errors
+    /// The name is unknown, its backend is not compiled in, there is no device, or it cannot compute in this precision.
+    pub fn named(name: &str, precision: Precision) -> Result<Self, BackendError> {
+        AnyBackend::named(name)?.open(precision)
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> AnyBackend {
+        self.backend
     }
 
     /// The device.
@@ -265,6 +297,20 @@ impl<B: Backend> Session<B> {
     fn gpu(&self) -> Option<String> {
         None
     }
+}
+
+/// Whether tensors on this device are blocks of this process's memory that loops over slices may read.
+pub(crate) fn is_flex(device: &Device) -> bool {
+    *device == Device::flex()
+}
+
+/// Whether this device is the CPU.
+pub(crate) fn is_cpu(device: &Device) -> bool {
+    #[cfg(feature = "ndarray")]
+    if matches!(NdArray::open(), Ok(ndarray) if *device == ndarray) {
+        return true;
+    }
+    is_flex(device)
 }
 
 /// A host matrix on a device as a tensor of this element type and the same shape.

@@ -1,6 +1,5 @@
 //! A set of N particles on a backend, held as parameter blocks and converted from and to flat vectors.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Tensor, TensorData, TensorReadError};
@@ -8,25 +7,24 @@ use fedstein_models::Layout;
 use ndarray::Array2;
 
 use crate::array::{Array, ArrayError, Values};
-use crate::backend::{Backend, Session, upload_matrix};
+use crate::backend::{Session, is_cpu, is_flex, upload_matrix};
 use crate::simd::{self, Host};
 
 /// N particles, held as one `[N, size]` tensor for each parameter block.
 #[derive(Clone, Debug)]
-pub struct Particles<B: Backend> {
+pub struct Particles {
     blocks: Vec<Tensor<2>>,
     layout: Arc<Layout>,
-    backend: PhantomData<B>,
 }
 
-impl<B: Backend> Particles<B> {
+impl Particles {
     /// Particles from blocks `[N, size]` of the layout, in its order, such as those of
     /// [`Model::likelihood_score`](crate::models::Model::likelihood_score).
     ///
     /// # Errors
     /// There are other blocks than those of the layout, no particles, or a block is not `[N, size]`, or not of the element
     /// type or on the device of the session.
-    pub fn new(blocks: Vec<Tensor<2>>, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
+    pub fn new(blocks: Vec<Tensor<2>>, layout: &Arc<Layout>, session: &Session) -> Result<Self, ArrayError> {
         let (found, expected) = (blocks.len(), layout.blocks().len());
         if found != expected {
             return Err(ArrayError::Blocks { expected, found });
@@ -65,7 +63,7 @@ impl<B: Backend> Particles<B> {
             let (shape, needed) = (tensor.dims(), [rows, block.size()]);
             assert!(shape == needed, "block `{}` of particles must be {needed:?}, not {shape:?}", block.name);
         }
-        Self { blocks, layout, backend: PhantomData }
+        Self { blocks, layout }
     }
 
     /// Checks that every block of another set has the size of this one's.
@@ -94,7 +92,7 @@ impl<B: Backend> Particles<B> {
     ///
     /// # Errors
     /// The array is not `[N, d]` for this layout, or has another number of values than its shape says.
-    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, ArrayError> {
+    pub fn from_array(array: &Array, layout: &Arc<Layout>, session: &Session) -> Result<Self, ArrayError> {
         let [rows, dim] = array.shape[..] else { return Err(ArrayError::NotMatrix(array.shape.clone())) };
         if layout.blocks().is_empty() {
             return Err(ArrayError::NoBlocks);
@@ -232,8 +230,7 @@ impl<B: Backend> Particles<B> {
         if let (Some(x), Some(y)) = (self.host(), other.host()) {
             return Ok(simd::gram(&x, &y));
         }
-        let on_cpu = B::PARALLEL_CLIENTS;
-        let product = if on_cpu { product_of_rows } else { product_in_parts };
+        let product = if is_cpu(&self.blocks[0].device()) { product_of_rows } else { product_in_parts };
         let products = self.blocks.iter().zip(&other.blocks).map(|(x, y)| product(x.clone(), y.clone()));
         read_matrix(products.reduce(|sum, product| sum + product).expect("a layout has at least one block"))
     }
@@ -271,7 +268,9 @@ impl<B: Backend> Particles<B> {
     /// Whether the blocks are in this process's memory in f32, and none is empty; then so are those of every set of the same
     /// session and layout.
     pub(crate) fn is_on_host(&self) -> bool {
-        B::SLICES && self.dtype() == DType::F32 && self.layout.blocks().iter().all(|block| block.size() > 0)
+        is_flex(&self.blocks[0].device())
+            && self.dtype() == DType::F32
+            && self.layout.blocks().iter().all(|block| block.size() > 0)
     }
 
     /// The blocks as slices; `None` where they are not in this process's memory in f32.

@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, State};
 use crate::random::{Purpose, Streams};
 
@@ -79,7 +79,7 @@ impl Table {
     }
 
     /// Uploads these rows to the device, `[rows, p]` and `[rows, outputs]`.
-    pub fn batch<B: Backend>(&self, rows: impl ExactSizeIterator<Item = usize> + Clone, on: &Session<B>) -> Batch {
+    pub fn batch(&self, rows: impl ExactSizeIterator<Item = usize> + Clone, on: &Session) -> Batch {
         let pick = |from: &[f32], width: usize| -> Vec<f32> {
             let mut picked = Vec::with_capacity(rows.len() * width);
             match width {
@@ -101,15 +101,15 @@ impl Table {
 
 /// The rows of one client. All clients of a simulation share one table in memory; each has its own row indices.
 #[derive(Clone, Debug)]
-pub struct Shard<B: Backend> {
+pub struct Shard {
     table: Table,
     rows: Arc<Vec<usize>>,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> Shard<B> {
+impl Shard {
     /// A client that holds these rows of the table.
-    pub fn new(table: Table, rows: Vec<usize>, session: Session<B>) -> Self {
+    pub fn new(table: Table, rows: Vec<usize>, session: Session) -> Self {
         Self { table, rows: Arc::new(rows), session }
     }
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fedstein::backend::{Backend, OnBackend, dispatch};
 use fedstein::error::RunError;
 use fedstein::experiment::finished::Finished as Run;
 use fedstein::experiment::forecast::Forecast;
@@ -176,12 +175,10 @@ impl Finished {
         }
         let rows_of_run = Array2::from_shape_vec((rows, width), features.to_f32());
         let rows_of_run = rows_of_run.map_err(|error| DataError::new_err(error.to_string()))?;
-        let job = Predict { run: self.run.clone(), config: self.config.clone(), features: rows_of_run };
+        let (run, config) = (self.run.clone(), self.config.clone());
         let asked = Asked { recalibrated, with_members, raw };
-        let predicted = interruptible_on_pool(py, move || {
-            let backend = job.config.backend.clone();
-            asked.arrays(dispatch(&backend, job)??)
-        })?;
+        let predicted =
+            interruptible_on_pool(py, move || asked.arrays(run.forecast(&config, rows_of_run, "the rows")?))?;
         let out = PyDict::new(py);
         for Named { name, values, shape } in predicted.map_err(|error| self.of_prediction(error, &features))? {
             out.set_item(name, shaped(py, values, &shape)?)?;
@@ -293,18 +290,4 @@ fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPred
     let array = |values| -> PyResult<Bound<'py, PyArrayDyn<f64>>> { shaped(py, values, &shape) };
     out.set_item("mean", array(predictions.mean().to_vec())?)?;
     out.set_item("sd", array(sd)?)
-}
-
-struct Predict {
-    run: Arc<Run>,
-    config: Arc<Config>,
-    features: Array2<f32>,
-}
-
-impl OnBackend for Predict {
-    type Output = Result<Forecast, RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        self.run.forecast::<B>(&self.config, self.features, "the rows")
-    }
 }

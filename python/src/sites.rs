@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fedstein::backend::{Backend, OnBackend, dispatch};
+use fedstein::backend::AnyBackend;
 use fedstein::command::on_threads;
 use fedstein::error::RunError;
 use fedstein::experiment::at_site::{SiteClient, answer_without_rows};
-use fedstein::experiment::{Config, serve as serve_sites, split as split_rows};
+use fedstein::experiment::{Config, serve_on, split as split_rows};
 use fedstein::protocol::RequestKind;
 use fedstein::remote::records::{Field, NamedArray, Records};
 use fedstein::remote::{Arrival, Carrier, Limits, Lost, Parcel, Peer, ask_who, seal_failure, who_answers};
@@ -158,25 +158,8 @@ fn answered(site: SiteConfig, parcel: Parcel) -> PyResult<Parcel> {
         return Ok(answer);
     }
     let rows = SiteRows::open(&site).map_err(|error| DataError::new_err(error.to_string()))?;
-    let (backend, threads) = (site.backend.clone(), site.threads);
-    let answering = Answering { site, rows, parcel };
-    let answered = on_threads(threads, || dispatch(&backend, answering)).map_err(RunFailed::new_err)?;
-    answered.map_err(|error| ConfigError::new_err(error.to_string()))
-}
-
-/// A site with a message, which waits for its backend to be opened.
-struct Answering {
-    site: SiteConfig,
-    rows: SiteRows,
-    parcel: Parcel,
-}
-
-impl OnBackend for Answering {
-    type Output = Parcel;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        SiteClient::<B>::new(self.site, self.rows).answer(self.parcel)
-    }
+    AnyBackend::named(&site.backend).map_err(|error| ConfigError::new_err(error.to_string()))?;
+    on_threads(site.threads, || SiteClient::new(site, rows).answer(parcel)).map_err(RunFailed::new_err)
 }
 
 /// Writes the rows of every client of an experiment as the files of sites, and returns the names of their `site.toml`.
@@ -213,30 +196,13 @@ pub fn serve(
     let limits = vec![0; names.len()];
     let mut courier = Network { network, arrived, limits };
     let config = plan.config.clone();
-    let backend = config.backend.clone();
     let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, temporary: None };
     watch(py, &out, false, tell, &mut courier, move |told| {
         let (to, state) = told.connection();
         let carrier = PythonCarrier { names, to, from: Mutex::new(from), state };
-        dispatch(&backend, Serving { config, files, told, carrier })?
+        let backend = AnyBackend::named(&config.backend)?;
+        files.with(&told, |artifacts| serve_on(backend, &config, &carrier, &told, Some(artifacts)))
     })
-}
-
-/// The server's run, which waits for its backend to be opened.
-struct Serving {
-    config: Config,
-    files: Files,
-    told: Told,
-    carrier: PythonCarrier,
-}
-
-impl OnBackend for Serving {
-    type Output = Result<(), RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { config, files, told, carrier } = self;
-        files.with(&told, |artifacts| serve_sites::<B>(&config, &carrier, &told, Some(artifacts)))
-    }
 }
 
 /// A carrier whose messages the calling thread hands to Python.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
-use fedstein::backend::{Backend, OnBackend, dispatch};
+use fedstein::backend::AnyBackend;
 use fedstein::cli::load_built_in;
 use fedstein::error::RunError;
 use fedstein::experiment::config::{is_of_data_set, schema};
@@ -128,22 +128,6 @@ pub fn length(rows: usize, clients: usize, algorithm: &str, personal: bool) -> (
     (rounds, stop.map(|stop| stop.share), stop.map(|stop| stop.patience))
 }
 
-/// All that the run's own thread needs.
-struct Job {
-    experiment: Experiment,
-    files: Files,
-    told: Told,
-}
-
-impl OnBackend for Job {
-    type Output = Result<(), RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { experiment, files, told } = self;
-        files.with(&told, |artifacts| run::<B>(&experiment, &told, Some(artifacts)))
-    }
-}
-
 /// Runs an experiment into the directory `out`, of which `temporary` may be the parent; [`watch`] says how it is watched.
 ///
 /// # Errors
@@ -166,7 +150,9 @@ pub fn train(
     if let Some(Rows(data)) = data {
         experiment = experiment.with_data(data.clone());
     }
-    let backend = experiment.config.backend.clone();
     let files = Files { resolved: plan.resolved.clone(), out: out.clone(), force, resume, temporary };
-    watch(py, &out, bar, tell, &mut NoCourier, move |told| dispatch(&backend, Job { experiment, files, told })?)
+    watch(py, &out, bar, tell, &mut NoCourier, move |told| {
+        let backend = AnyBackend::named(&experiment.config.backend)?;
+        files.with(&told, |artifacts| run_on(backend, &experiment, &told, Some(artifacts)))
+    })
 }

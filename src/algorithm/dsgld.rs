@@ -15,7 +15,7 @@ use super::kind::{Algorithm, Capabilities, Replies, VisitCost};
 use super::langevin::Langevin;
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::sgld::Walker;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -120,16 +120,16 @@ impl DsgldConfig {
     }
 }
 
-struct Server<B: Backend> {
-    chains: Particles<B>,
+struct Server {
+    chains: Particles,
     share: usize,
     streams: Streams,
     /// The chains at each worker in this round.
     assigned: Vec<(ClientId, Vec<usize>)>,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> Server<B> {
+impl Server {
     fn at(&self, worker: ClientId) -> Result<&[usize], RunError> {
         let assigned = self.assigned.iter().find(|(client, _)| *client == worker);
         let nobody = || RunError::NotSelected(worker);
@@ -137,7 +137,7 @@ impl<B: Backend> Server<B> {
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn begin(&mut self, round: usize, clients: &[ClientId]) -> Result<(), RunError> {
         let mut chains: Vec<usize> = (0..self.chains.count()).collect();
         chains.shuffle(&mut self.streams.rng(Purpose::Chains, round, 0));
@@ -159,7 +159,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
-        let mut rows: Vec<Particles<B>> = (0..self.chains.count()).map(|n| self.chains.rows(&[n])).collect();
+        let mut rows: Vec<Particles> = (0..self.chains.count()).map(|n| self.chains.rows(&[n])).collect();
         for reply in replies {
             let moved = particles_of(&reply.message, &self.chains, &self.session)?;
             for (place, &chain) in self.at(reply.client)?.iter().enumerate() {
@@ -170,7 +170,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.chains
     }
 
@@ -210,7 +210,7 @@ impl Algorithm for DsgldConfig {
         self.local.cost(rows)
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that assigns chains, and workers that move them.
         let workers = setup.roster.len();
         let count = match self.gradient_scale {

@@ -29,7 +29,7 @@ use fedstein_models::Model;
 
 use super::relay::Relay;
 use super::uploaded::Uploaded;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::KdeBandwidth;
 use crate::density::Likelihood;
@@ -119,26 +119,26 @@ const VISITED: &str = "visited";
 const LOCAL: &str = "local_optimizer";
 const DISTILL: &str = "distill_optimizer";
 
-struct Client<B: Backend> {
+struct Client {
     config: DsvgdConfig,
     sends: Sends,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
-    likelihood: Likelihood<B>,
+    likelihood: Likelihood,
     /// Θ_k; Θ^(0) until the first visit.
-    factor: Particles<B>,
+    factor: Particles,
     visited: bool,
     /// Θ after the last visit, where the client predicts with it.
-    uploaded: Uploaded<B>,
+    uploaded: Uploaded,
     /// The optimiser states of the local loop and of the distillation loop.
     optimizers: [OptimizerState; 2],
-    session: Session<B>,
+    session: Session,
     /// The number of clients K.
     clients: usize,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.factor, &self.session)?;
         let cavity = self.cavity(&theta, request)?;
@@ -153,12 +153,12 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let steps = local.steps(self.likelihood.rows());
         let (mut first_norm, likelihood) = (FirstNorm::default(), &mut self.likelihood);
         let mut others = cavity.score(density, svgd.optimizer.longest_step(theta.dim()));
-        let tilted = |at: &Particles<B>| {
+        let tilted = |at: &Particles| {
             let score = likelihood.next_score(at, cavity.prior_weight).plus(others(at)?);
             first_norm.take(&score, at)?;
             Ok(score)
         };
-        let moved = svgd.run::<_, RunError>(theta.clone(), steps, &mut moving, tilted, |done| watch(done, steps))?;
+        let moved = svgd.run::<RunError>(theta.clone(), steps, &mut moving, tilted, |done| watch(done, steps))?;
         // The factor follows from what the server receives.
         let moved = match self.sends {
             Sends::Global => as_sent(moved, request.wire, &self.session)?,
@@ -188,7 +188,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(diagnosed(reply, first_norm.get(), effective))
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(self.uploaded.predictor())
     }
 
@@ -233,9 +233,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// The cavity q/t_k of this round.
-    fn cavity(&self, theta: &Particles<B>, request: &Request) -> Result<Cavity<B>, RunError> {
+    fn cavity(&self, theta: &Particles, request: &Request) -> Result<Cavity, RunError> {
         let start = Start {
             model: &self.model,
             theta,
@@ -251,11 +251,11 @@ impl<B: Backend> Client<B> {
     fn distil(
         &self,
         svgd: &Svgd,
-        cavity: &Cavity<B>,
-        moved: &Particles<B>,
+        cavity: &Cavity,
+        moved: &Particles,
         state: &mut OptimizerState,
         watch: Watch,
-    ) -> Result<Particles<B>, RunError> {
+    ) -> Result<Particles, RunError> {
         let DsvgdConfig { local, distill_steps, .. } = self.config;
         let steps = local.steps(self.likelihood.rows());
         let after = |done| watch(steps + done, steps + distill_steps);
@@ -274,7 +274,7 @@ pub(super) enum Sends {
 }
 
 /// One client per shard in this process with its factor at Θ^(0).
-pub(super) fn clients<B: Backend>(config: DsvgdConfig, setup: &mut Setup<B>, sends: Sends) -> ClientHalves<B> {
+pub(super) fn clients(config: DsvgdConfig, setup: &mut Setup, sends: Sends) -> ClientHalves {
     let likelihoods = setup.likelihoods(config.local.data(config.temperature));
     let client = |(id, likelihood)| {
         let client = Client {
@@ -330,7 +330,7 @@ impl Algorithm for DsvgdConfig {
         self.local.unused_keys().into_iter().chain(self.density.unused_keys(OF_DENSITIES)).collect()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A relay server over the clients.
         let clients = clients(*self, &mut setup, Sends::Global);
         Ok(Halves { server: Box::new(Relay::new(setup.initial, setup.session)), clients })

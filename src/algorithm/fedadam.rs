@@ -14,7 +14,7 @@ use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{self, LocalLoop};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -72,23 +72,23 @@ impl FedAdamConfig {
 const MOMENTUM: &str = "momentum";
 const SQUARES: &str = "squares";
 
-struct Server<B: Backend> {
+struct Server {
     config: FedAdamConfig,
-    theta: Particles<B>,
-    momentum: Particles<B>,
-    squares: Particles<B>,
-    session: Session<B>,
+    theta: Particles,
+    momentum: Particles,
+    squares: Particles,
+    session: Session,
 }
 
-impl<B: Backend> Server<B> {
-    fn new(config: FedAdamConfig, theta: Particles<B>, session: Session<B>) -> Self {
+impl Server {
+    fn new(config: FedAdamConfig, theta: Particles, session: Session) -> Self {
         let momentum = theta.map(|block| block.zeros_like());
         let squares = theta.map(|block| block.full_like(config.adaptivity * config.adaptivity));
         Self { config, theta, momentum, squares, session }
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
@@ -99,7 +99,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let mean = mixed(&self.theta, AveragingWeights::Rows.of(&replies), moved)?;
         let change = mean.zip(self.theta.clone(), |mean, theta| mean - theta);
 
-        let average = |decay: f64, old: &Particles<B>, new: Particles<B>| {
+        let average = |decay: f64, old: &Particles, new: Particles| {
             old.clone().zip(new, |old, new| old.mul_scalar(decay) + new.mul_scalar(1.0 - decay))
         };
         self.momentum = average(beta1, &self.momentum, change.clone());
@@ -110,7 +110,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -147,7 +147,7 @@ impl Algorithm for FedAdamConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let clients = local::clients(&mut setup, self.local.data(1.0), visit, 0.0);
         Ok(Halves { server: Box::new(Server::new(*self, setup.initial, setup.session)), clients })
@@ -186,8 +186,8 @@ mod tests {
 
     /// A server at θ = 0 `[1, d]`, and a function that runs a round; `changes` holds the change and the rows of each
     /// client.
-    fn server(d: usize) -> (Server<Flex>, impl Fn(&mut Server<Flex>, &Changes<'_>)) {
-        let session = Session::<Flex>::open(Precision::F64).unwrap();
+    fn server(d: usize) -> (Server, impl Fn(&mut Server, &Changes<'_>)) {
+        let session = Session::open::<Flex>(Precision::F64).unwrap();
         let layout = Arc::new(Layout::new([("theta", [d].as_slice())]));
         let upload = {
             let (layout, session) = (layout.clone(), session.clone());
@@ -197,7 +197,7 @@ mod tests {
             }
         };
         let server = Server::new(CONFIG, upload(vec![0.0; d]), session);
-        let round = move |server: &mut Server<Flex>, changes: &Changes<'_>| {
+        let round = move |server: &mut Server, changes: &Changes<'_>| {
             let theta = server.theta.to_array().unwrap().values.to_f64();
             let reply = |(client, (change, rows)): (usize, &(&[f64], f64))| {
                 let moved = upload(theta.iter().zip(*change).map(|(theta, change)| theta + change).collect());
@@ -209,7 +209,7 @@ mod tests {
         (server, round)
     }
 
-    fn values(server: &Server<Flex>) -> Vec<f64> {
+    fn values(server: &Server) -> Vec<f64> {
         server.theta.to_array().unwrap().values.to_f64()
     }
 

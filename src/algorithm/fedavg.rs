@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH};
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{self, LocalLoop};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -95,11 +95,11 @@ impl AveragingWeights {
 ///
 /// # Errors
 /// An item of `moved` is an error.
-pub(super) fn mixed<B: Backend>(
-    theta: &Particles<B>,
+pub(super) fn mixed(
+    theta: &Particles,
     (keep, weights): (f64, Vec<f64>),
-    moved: impl IntoIterator<Item = Result<Particles<B>, RunError>>,
-) -> Result<Particles<B>, RunError> {
+    moved: impl IntoIterator<Item = Result<Particles, RunError>>,
+) -> Result<Particles, RunError> {
     let start = theta.map(|block| block.mul_scalar(keep));
     weights
         .into_iter()
@@ -108,20 +108,20 @@ pub(super) fn mixed<B: Backend>(
 }
 
 /// A server that sends one parameter vector to every client and replaces it by the mean of their replies.
-pub(super) struct Server<B: Backend> {
-    theta: Particles<B>,
+pub(super) struct Server {
+    theta: Particles,
     weights: AveragingWeights,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> Server<B> {
+impl Server {
     /// A server that starts from the initial parameters `[1, d]`.
-    pub fn new(setup: &Setup<B>, weights: AveragingWeights) -> Self {
+    pub fn new(setup: &Setup, weights: AveragingWeights) -> Self {
         Self { theta: setup.initial.clone(), weights, session: setup.session.clone() }
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.theta)
     }
@@ -132,7 +132,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -163,7 +163,7 @@ impl Algorithm for FedAvgConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server with one parameter vector and clients that step on their own rows.
         let weights = match self.mix {
             Mix::Replace => AveragingWeights::Rows,

@@ -14,7 +14,7 @@ use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOS
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
 use super::split::{BaseServer, Split};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -44,32 +44,32 @@ impl FedPerConfig {
         Capabilities { untrained_part: true, personal: true, ..Capabilities::FEDERATED };
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     split: Split,
     /// The client's last network, of which only the head is used; the initial network until the first visit.
-    own: Particles<B>,
-    session: Session<B>,
+    own: Particles,
+    session: Session,
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// The base of a request under the client's own head.
-    fn under_own_head(&self, request: &Request) -> Result<Particles<B>, RunError> {
+    fn under_own_head(&self, request: &Request) -> Result<Particles, RunError> {
         Ok(self.split.joined(&self.split.base_in(&request.message, &self.session)?, &self.own))
     }
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let start = self.under_own_head(request)?;
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, 0.0));
+        let score = |likelihood: &mut Likelihood, at: &Particles| Ok(likelihood.next_score(at, 0.0));
         let moved = self.local.run(start, request, watch, score)?;
         let reply = self.split.message_of(&moved)?.with_scalar(ROWS, self.local.likelihood.rows() as f64);
         self.own = moved;
         Ok(reply)
     }
 
-    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, published: &Request) -> Result<Predictor, RunError> {
         Ok(Predictor::Own(self.under_own_head(published)?))
     }
 
@@ -105,7 +105,7 @@ impl Algorithm for FedPerConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server of bases, and clients with the initial head.
         let split = Split::of(setup.initial.layout(), self.personal_layers)?;
         let (initial, session) = (setup.initial.clone(), setup.session.clone());

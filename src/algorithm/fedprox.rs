@@ -10,7 +10,6 @@ use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH, PROXIMAL};
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps, pull};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -46,17 +45,16 @@ impl FedProxConfig {
     pub const CAPABILITIES: Capabilities = Capabilities::FEDERATED;
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     proximal: f64,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let (sent, mu) = (self.local.sent(request)?, self.proximal);
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
-            Ok(likelihood.next_score(at, 0.0).plus(pull(at, &sent, mu)))
-        };
+        let score =
+            |likelihood: &mut Likelihood, at: &Particles| Ok(likelihood.next_score(at, 0.0).plus(pull(at, &sent, mu)));
         let moved = self.local.run(sent.clone(), request, watch, score)?;
         self.local.reply(&moved)
     }
@@ -87,7 +85,7 @@ impl Algorithm for FedProxConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // FedAvg's server over clients with a proximal term.
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| (id, Box::new(Client { local, proximal: self.proximal }) as _);

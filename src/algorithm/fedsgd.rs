@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fedavg::{AveragingWeights, mixed};
 use super::kind::{Algorithm, Capabilities, VisitCost};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
@@ -36,16 +36,16 @@ impl FedSgdConfig {
     pub const CAPABILITIES: Capabilities = Capabilities { changes: &[PARTICLES], ..Capabilities::FEDERATED };
 }
 
-struct Server<B: Backend> {
-    theta: Particles<B>,
+struct Server {
+    theta: Particles,
     optimizer: Optimizer,
     /// The factor of its step size in the round.
     step_factor: f64,
     state: OptimizerState,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn set_step_factor(&mut self, factor: f64) {
         self.step_factor = factor;
     }
@@ -66,7 +66,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Err(SvgdError::NotFinite { step: self.state.steps, particle: 0 }.into())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -81,13 +81,13 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-struct Client<B: Backend> {
-    likelihood: Likelihood<B>,
-    like: Particles<B>,
-    session: Session<B>,
+struct Client {
+    likelihood: Likelihood,
+    like: Particles,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.like, &self.session)?;
         let gradient = self.likelihood.score_in(&theta, Rows::Full, request.round, 0.0);
@@ -118,7 +118,7 @@ impl Algorithm for FedSgdConfig {
         VisitCost { steps: 1, draws: 0 }
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // The server makes the steps, and the clients compute gradients.
         // The score is the mean over rows; the batch size has no effect where all rows are read.
         let data = LocalData { batch: 1, order: Order::default(), scale: LikelihoodScale::Mean, temperature: 1.0 };

@@ -23,7 +23,7 @@ use super::keys::{
 };
 use super::kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use super::layers::{Layers, Parts};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeMode};
 use crate::density::{Evaluator, KdeBandwidth, Likelihood, LikelihoodScale};
@@ -198,31 +198,31 @@ fn contribution_name(client: ClientId) -> String {
 
 /// The contribution of one client to the barycenter.
 #[derive(Clone, Debug)]
-struct Contribution<B: Backend> {
+struct Contribution {
     /// The client's particles Θ_k in parts.
-    parts: Parts<B>,
+    parts: Parts,
     /// The number of the client's rows N_k.
     rows: f64,
 }
 
-struct Server<B: Backend> {
+struct Server {
     weights: Weights,
     transport: BarycenterConfig,
     robust: Option<RobustBarycenter>,
     layers: Layers,
     /// Θ̄ in parts, as it is sent.
-    parts: Parts<B>,
+    parts: Parts,
     /// Θ̄, `[N, d]`.
-    theta: Particles<B>,
+    theta: Particles,
     /// The last contribution of every client, by client, where the barycenter is over all; empty otherwise.
-    contributions: Vec<Contribution<B>>,
+    contributions: Vec<Contribution>,
     /// The clients that have participated at least once.
     participated: BTreeSet<ClientId>,
     numbers: Vec<(&'static str, f64)>,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.layers.message_of(&self.parts)
     }
@@ -242,7 +242,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.take_barycenter(&contributions)
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -282,16 +282,16 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-impl<B: Backend> Server<B> {
-    fn take_barycenter(&mut self, contributions: &[Contribution<B>]) -> Result<(), RunError> {
-        let share = |contribution: &Contribution<B>| match self.weights {
+impl Server {
+    fn take_barycenter(&mut self, contributions: &[Contribution]) -> Result<(), RunError> {
+        let share = |contribution: &Contribution| match self.weights {
             Weights::Uniform => 1.0,
             Weights::DataSize => contribution.rows,
         };
         let total: f64 = contributions.iter().map(share).sum();
         let weights: Vec<f64> = contributions.iter().map(|contribution| share(contribution) / total).collect();
 
-        let sets: Vec<Particles<B>> =
+        let sets: Vec<Particles> =
             contributions.iter().map(|contribution| contribution.parts.bayesian.clone()).collect();
         let (found, weights) = match self.robust {
             None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
@@ -313,22 +313,22 @@ impl<B: Backend> Server<B> {
     }
 }
 
-struct Client<B: Backend> {
+struct Client {
     config: FedWbaConfig,
     svgd: Svgd,
     reset_optimizer: bool,
     layers: Layers,
-    likelihood: Likelihood<B>,
+    likelihood: Likelihood,
     /// The initial particles Θ^(0) in parts.
-    initial: Parts<B>,
+    initial: Parts,
     /// Θ_k in parts, from the first completed visit on.
-    own: Option<Parts<B>>,
+    own: Option<Parts>,
     /// The optimiser states of the Bayesian and of the shared coordinates.
     optimizers: [OptimizerState; 2],
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let global = self.layers.parts_in(&request.message, &self.session)?;
         let svgd = self.svgd.scaled(request.step_factor());
@@ -346,7 +346,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let [of_bayesian, of_shared] = &mut optimizers;
         let Parts { bayesian, mut shared } = start;
         let mut first_norm = FirstNorm::default();
-        let score = |at: &Particles<B>| {
+        let score = |at: &Particles| {
             let own = match shared.take() {
                 None => likelihood.next_score(at, 0.0),
                 Some(network) => {
@@ -361,7 +361,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
             first_norm.take(&score, at)?;
             Ok(score)
         };
-        let bayesian = svgd.run::<_, RunError>(bayesian, steps, of_bayesian, score, |done| watch(done, steps))?;
+        let bayesian = svgd.run::<RunError>(bayesian, steps, of_bayesian, score, |done| watch(done, steps))?;
         if let Some(shared) = &shared {
             check_finite(shared, steps)?;
         }
@@ -377,7 +377,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(diagnosed(reply, first_norm.get(), ess))
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(match &self.own {
             Some(own) => Predictor::Own(self.layers.whole(&own.bayesian, own.shared.as_ref())),
             None => Predictor::Published,
@@ -412,19 +412,19 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 /// The prior p̄, the kernel density estimate of Θ̄, for one loop.
-struct GlobalPrior<B: Backend> {
-    density: Evaluator<B>,
+struct GlobalPrior {
+    density: Evaluator,
     config: DensityConfig,
 }
 
-impl<B: Backend> GlobalPrior<B> {
-    fn new(centres: &Particles<B>, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
+impl GlobalPrior {
+    fn new(centres: &Particles, config: &FedWbaConfig, longest_step: f64) -> Result<Self, RunError> {
         let density = Kde::new(centres, config.density.kde())?;
         Ok(Self { density: density.evaluator(longest_step), config: config.density })
     }
 
     /// The clipped score ρ·∇ log p̄.
-    fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    fn score(&mut self, at: &Particles) -> Result<Score, RunError> {
         let score = self.density.score(at)?;
         match self.density.kde().has_zero_score() {
             true => Ok(score),
@@ -433,7 +433,7 @@ impl<B: Backend> GlobalPrior<B> {
     }
 
     /// The effective number of global particles at a particle, on average; `None` where the score is 0 everywhere.
-    fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
+    fn effective_sample_size(&self, at: &Particles) -> Result<Option<f64>, RunError> {
         if self.density.kde().has_zero_score() {
             return Ok(None);
         }
@@ -442,7 +442,7 @@ impl<B: Backend> GlobalPrior<B> {
 }
 
 /// Checks that the shared coordinates are finite; the SVGD loop checks the Bayesian coordinates only.
-fn check_finite<B: Backend>(shared: &Particles<B>, step: usize) -> Result<(), RunError> {
+fn check_finite(shared: &Particles, step: usize) -> Result<(), RunError> {
     let is_finite = shared.squared_norms()?.iter().all(|norm| norm.is_finite());
     if is_finite { Ok(()) } else { Err(SvgdError::NotFinite { step, particle: 0 }.into()) }
 }
@@ -480,7 +480,7 @@ impl Algorithm for FedWbaConfig {
         self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that takes barycenters, and clients with particles of their own.
         let mut config = self.clone();
         let mut layers = Layers::of(setup.initial.layout(), &self.shared_layers)?;

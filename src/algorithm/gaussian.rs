@@ -45,7 +45,6 @@ use fedstein_schema::{Interval, Key, key};
 use serde::{Deserialize, Serialize};
 
 use super::keys::{LocalConfig, PARTICLE_COUNT, SAMPLES};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{ClientId, LocalData, Setup};
 
@@ -89,18 +88,18 @@ pub(super) const EXPECTATION_SAMPLES: Key =
     SAMPLES.doc("Number of draws per expectation; toy densities of one or two dimensions use quadrature instead.");
 
 /// The parts from which both algorithms are built.
-pub(super) struct GaussianHalves<B: Backend> {
+pub(super) struct GaussianHalves {
     /// The server half.
-    pub server: Server<B>,
+    pub server: Server,
     /// The fitters of the clients in this process.
-    pub fitters: Vec<(ClientId, Fitter<B>)>,
+    pub fitters: Vec<(ClientId, Fitter)>,
     /// The prior's terms inside the family.
     pub prior: Natural,
     /// A factor before its first visit.
     pub factor: Natural,
 }
 
-impl<B: Backend> GaussianHalves<B> {
+impl GaussianHalves {
     /// Builds the server half and one fitter per client in this process.
     ///
     /// # Errors
@@ -109,7 +108,7 @@ impl<B: Backend> GaussianHalves<B> {
         config: GaussianConfig,
         local: LocalConfig,
         data: LocalData,
-        mut setup: Setup<B>,
+        mut setup: Setup,
     ) -> Result<Self, RunError> {
         let layout = setup.model.layout().clone();
         let d = layout.dim();

@@ -11,7 +11,6 @@ use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::kind::{Algorithm, Capabilities, VisitCost};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{ClientHalf, Halves, Message, Request, Setup, Watch};
@@ -54,12 +53,12 @@ impl GviConfig {
         Capabilities { scheduled_steps: false, pairs: false, ..Capabilities::CENTRALISED };
 }
 
-struct Client<B: Backend> {
-    fitter: Fitter<B>,
+struct Client {
+    fitter: Fitter,
     prior: Natural,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let q = self.fitter.read(&request.message)?;
         let moved = self.fitter.fit(&q, &self.prior, request.round, watch)?;
@@ -96,7 +95,7 @@ impl Algorithm for GviConfig {
         VisitCost { draws: self.gaussian.samples, ..self.local.cost(rows) }
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         // One client that holds every row.
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, prior, .. } =

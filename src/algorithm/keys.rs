@@ -6,7 +6,6 @@ use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, NumberOr, POSITIVE, k
 use serde::{Deserialize, Serialize};
 
 use super::kind::{UnusedKeys, VisitCost};
-use crate::backend::Backend;
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -91,7 +90,7 @@ impl DensityConfig {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn bounded<B: Backend>(&self, score: Score<B>, at: &Particles<B>, lambda: f64) -> Result<Score<B>, RunError> {
+    pub fn bounded(&self, score: Score, at: &Particles, lambda: f64) -> Result<Score, RunError> {
         let score = score.times(self.kde_damping);
         match self.kde_clip > 0.0 {
             true => Ok(score.clipped(at, self.kde_clip * (at.dim() as f64).sqrt() / lambda)?),

@@ -5,13 +5,12 @@ use std::fmt;
 use fedstein_schema::Kind;
 pub use fedstein_schema::UnusedKeys;
 
-use crate::backend::Backend;
 use crate::density::KdeBandwidth;
 use crate::error::RunError;
 use crate::protocol::{Halves, Setup};
 
 /// A federated algorithm: its configuration, what it can do, and how its two halves are built.
-pub trait Algorithm: Clone + fmt::Debug + Send + Sync {
+pub trait Algorithm: fmt::Debug + Send + Sync {
     /// The value of `kind`, a sentence that describes the algorithm, and its keys.
     fn kind(&self) -> Kind;
 
@@ -60,7 +59,7 @@ pub trait Algorithm: Clone + fmt::Debug + Send + Sync {
 
     /// How many numbers a client keeps besides its rows and its particles, known before they are computed: a site refuses a run
     /// in which they are more than its `[limits]`.
-    fn kept_numbers<B: Backend>(&self, _setup: &Setup<B>) -> usize {
+    fn kept_numbers(&self, _setup: &Setup) -> usize {
         0
     }
 
@@ -73,7 +72,7 @@ pub trait Algorithm: Clone + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The algorithm cannot work on this model or with these clients.
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError>;
+    fn build(&self, setup: Setup) -> Result<Halves, RunError>;
 }
 
 /// The largest cost of a visit to a client.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::PARTICLE_COUNT;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::random::{Purpose, Streams};
@@ -76,15 +76,15 @@ impl Langevin {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn step<B: Backend>(
+    pub fn step(
         &self,
-        chains: Particles<B>,
-        score: &Particles<B>,
+        chains: Particles,
+        score: &Particles,
         t: usize,
         streams: Streams,
         stream: impl Fn(usize) -> usize + Sync,
-        session: &Session<B>,
-    ) -> Result<Particles<B>, RunError> {
+        session: &Session,
+    ) -> Result<Particles, RunError> {
         let (n, d, epsilon) = (chains.count(), chains.dim(), self.epsilon(t));
         let moved = chains.zip(score.clone(), |theta, score| theta + score.mul_scalar(0.5 * epsilon));
         let draws = |coordinates: usize| -> Vec<Vec<f32>> {
@@ -113,7 +113,7 @@ impl Langevin {
 /// # Errors
 /// A chain is not finite, in which case the error names the first such chain and the step; or the device does not
 /// answer.
-pub(super) fn check_finite<B: Backend>(chains: &Particles<B>, t: usize) -> Result<(), RunError> {
+pub(super) fn check_finite(chains: &Particles, t: usize) -> Result<(), RunError> {
     let bad = chains.squared_norms()?.iter().position(|norm| !norm.is_finite());
     match bad {
         Some(chain) => Err(RunError::Langevin { step: t, chain }),

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use fedstein_models::Layout;
 
 use super::split::begins_layer;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -31,11 +31,11 @@ pub(super) struct Layers {
 
 /// A set of particles in two parts.
 #[derive(Clone, Debug)]
-pub(super) struct Parts<B: Backend> {
+pub(super) struct Parts {
     /// The Bayesian coordinates, `[N, d_B]`.
-    pub bayesian: Particles<B>,
+    pub bayesian: Particles,
     /// The shared coordinates, `[1, d_F]`; `None` without shared layers.
-    pub shared: Option<Particles<B>>,
+    pub shared: Option<Particles>,
 }
 
 impl Layers {
@@ -71,7 +71,7 @@ impl Layers {
     }
 
     /// Both parts of a set `[N, d]`; `one_of` maps a shared block's N rows to one row.
-    pub fn parts<B: Backend>(&self, whole: &Particles<B>, one_of: impl Fn(Tensor<2>) -> Tensor<2>) -> Parts<B> {
+    pub fn parts(&self, whole: &Particles, one_of: impl Fn(Tensor<2>) -> Tensor<2>) -> Parts {
         let blocks = |of: bool| {
             let blocks = whole.blocks().iter().zip(&self.is_shared).filter(move |(_, shared)| **shared == of);
             blocks.map(|(block, _)| block.clone())
@@ -82,7 +82,7 @@ impl Layers {
     }
 
     /// The set `[N, d]` with these parts, `[N, d_B]` and `[1, d_F]`; the shared row is repeated N times.
-    pub fn whole<B: Backend>(&self, bayesian: &Particles<B>, shared: Option<&Particles<B>>) -> Particles<B> {
+    pub fn whole(&self, bayesian: &Particles, shared: Option<&Particles>) -> Particles {
         let count = bayesian.count();
         let mut own = bayesian.blocks().iter();
         let mut common = shared.map_or(&[][..], Particles::blocks).iter();
@@ -97,7 +97,7 @@ impl Layers {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn message_of<B: Backend>(&self, parts: &Parts<B>) -> Result<Message, RunError> {
+    pub fn message_of(&self, parts: &Parts) -> Result<Message, RunError> {
         let message = Message::default().with_array(PARTICLES, parts.bayesian.to_array()?);
         match &parts.shared {
             Some(shared) => Ok(message.with_array(SHARED, shared.to_array()?)),
@@ -109,7 +109,7 @@ impl Layers {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn save<B: Backend>(&self, parts: &Parts<B>) -> Result<State, RunError> {
+    pub fn save(&self, parts: &Parts) -> Result<State, RunError> {
         let state = State::default().with_particles(PARTICLES, &parts.bayesian)?;
         match &parts.shared {
             Some(shared) => Ok(state.with_particles(SHARED, shared)?),
@@ -121,7 +121,7 @@ impl Layers {
     ///
     /// # Errors
     /// An array is missing or has another shape.
-    pub fn parts_of<B: Backend>(&self, state: &State, session: &Session<B>) -> Result<Parts<B>, RunError> {
+    pub fn parts_of(&self, state: &State, session: &Session) -> Result<Parts, RunError> {
         let bayesian = state.particles(PARTICLES, &self.bayesian, session)?;
         let shared = (self.shared.dim() > 0).then(|| state.particles(SHARED, &self.shared, session)).transpose()?;
         Ok(Parts { bayesian, shared })
@@ -131,7 +131,7 @@ impl Layers {
     ///
     /// # Errors
     /// An array is missing or has another shape.
-    pub fn parts_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Parts<B>, RunError> {
+    pub fn parts_in(&self, message: &Message, session: &Session) -> Result<Parts, RunError> {
         let read = |name: &str, layout: &Arc<Layout>| {
             let array = message.array(name)?;
             Particles::from_array(array, layout, session).map_err(RunError::Array)
@@ -142,7 +142,7 @@ impl Layers {
     }
 }
 
-impl<B: Backend> Parts<B> {
+impl Parts {
     /// The number of bytes of all coordinates.
     pub fn bytes(&self) -> u64 {
         self.bayesian.bytes() + self.shared.as_ref().map_or(0, Particles::bytes)
@@ -168,8 +168,8 @@ mod tests {
     }
 
     /// A set of N particles in which every coordinate is the particle's index.
-    fn counted(layout: &Arc<Layout>, count: usize) -> Particles<Flex> {
-        let session = Session::<Flex>::open(Precision::F32).unwrap();
+    fn counted(layout: &Arc<Layout>, count: usize) -> Particles {
+        let session = Session::open::<Flex>(Precision::F32).unwrap();
         let block = |size: usize| (0..count * size).map(|i| (i / size) as f32).collect();
         let blocks = layout.blocks().iter().map(|b| session.upload(block(b.size()), [count, b.size()]));
         Particles::from_blocks(blocks.collect(), layout.clone())
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn parts_are_joined_to_the_whole() {
         let layout = cnn5();
-        let session = Session::<Flex>::open(Precision::F32).unwrap();
+        let session = Session::open::<Flex>(Precision::F32).unwrap();
         let layers = Layers::of(&layout, &[2, 6]).unwrap();
         let parts = layers.parts(&counted(&layout, 3), |block| block.mean_dim(0));
         let sent = layers.parts_in(&layers.message_of(&parts).unwrap(), &session).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fedstein_models::Layout;
 
 use super::keys::LocalConfig;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -26,24 +26,20 @@ pub struct LocalLoop {
 }
 
 /// The rows of a client, and the steps along their scores.
-pub struct LocalSteps<B: Backend> {
+pub struct LocalSteps {
     /// The kernel and the optimiser.
     pub svgd: Svgd,
     /// The client's rows.
-    pub likelihood: Likelihood<B>,
+    pub likelihood: Likelihood,
     visit: LocalLoop,
     state: OptimizerState,
-    like: Particles<B>,
-    session: Session<B>,
+    like: Particles,
+    session: Session,
 }
 
-impl<B: Backend> LocalSteps<B> {
+impl LocalSteps {
     /// The training loops of the clients in this process, one per shard.
-    pub fn of_shards(
-        setup: &mut Setup<B>,
-        data: LocalData,
-        visit: LocalLoop,
-    ) -> impl Iterator<Item = (ClientId, Self)> {
+    pub fn of_shards(setup: &mut Setup, data: LocalData, visit: LocalLoop) -> impl Iterator<Item = (ClientId, Self)> {
         let (svgd, like, session) = (setup.svgd, setup.initial.clone(), setup.session.clone());
         let steps = move |(id, likelihood)| {
             let (like, session) = (like.clone(), session.clone());
@@ -59,17 +55,17 @@ impl<B: Backend> LocalSteps<B> {
     /// `score` fails, a step is not finite, or the device does not answer.
     pub fn run(
         &mut self,
-        start: Particles<B>,
+        start: Particles,
         request: &Request,
         watch: Watch,
-        mut score: impl FnMut(&mut Likelihood<B>, &Particles<B>) -> Result<Score<B>, RunError>,
-    ) -> Result<Particles<B>, RunError> {
+        mut score: impl FnMut(&mut Likelihood, &Particles) -> Result<Score, RunError>,
+    ) -> Result<Particles, RunError> {
         let LocalLoop { local, reset_optimizer } = self.visit;
         let steps = local.steps(self.likelihood.rows());
         let mut state = if reset_optimizer { OptimizerState::default() } else { self.state.clone() };
         let likelihood = &mut self.likelihood;
         likelihood.start_visit(request.round);
-        let score = |at: &Particles<B>| score(likelihood, at);
+        let score = |at: &Particles| score(likelihood, at);
         let svgd = self.svgd.scaled(request.step_factor());
         let moved = svgd.run(start, steps, &mut state, score, |done| watch(done, steps))?;
         if !reset_optimizer {
@@ -111,7 +107,7 @@ impl<B: Backend> LocalSteps<B> {
     ///
     /// # Errors
     /// The parameters are missing or have another shape.
-    pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles<B>, RunError> {
+    pub fn particles_in(&self, state: &State, name: &str) -> Result<Particles, RunError> {
         Ok(state.particles(name, self.like.layout(), &self.session)?)
     }
 
@@ -119,7 +115,7 @@ impl<B: Backend> LocalSteps<B> {
     ///
     /// # Errors
     /// The parameters are missing or have another shape.
-    pub fn sent(&self, request: &Request) -> Result<Particles<B>, RunError> {
+    pub fn sent(&self, request: &Request) -> Result<Particles, RunError> {
         particles_of(&request.message, &self.like, &self.session)
     }
 
@@ -127,32 +123,27 @@ impl<B: Backend> LocalSteps<B> {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn reply(&self, moved: &Particles<B>) -> Result<Message, RunError> {
+    pub fn reply(&self, moved: &Particles) -> Result<Message, RunError> {
         Ok(message_of(moved)?.with_scalar(ROWS, self.likelihood.rows() as f64))
     }
 }
 
 /// One client per shard in this process that moves the particles that it receives and does not keep them. `prior_weight`
 /// is the weight of ∇ log p0 in the score.
-pub fn clients<B: Backend>(
-    setup: &mut Setup<B>,
-    data: LocalData,
-    visit: LocalLoop,
-    prior_weight: f64,
-) -> ClientHalves<B> {
+pub fn clients(setup: &mut Setup, data: LocalData, visit: LocalLoop, prior_weight: f64) -> ClientHalves {
     let client = |(id, local)| (id, Box::new(Client { local, prior_weight }) as _);
     LocalSteps::of_shards(setup, data, visit).map(client).collect()
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     prior_weight: f64,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let (sent, prior_weight) = (self.local.sent(request)?, self.prior_weight);
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, prior_weight));
+        let score = |likelihood: &mut Likelihood, at: &Particles| Ok(likelihood.next_score(at, prior_weight));
         let moved = self.local.run(sent, request, watch, score)?;
         self.local.reply(&moved)
     }
@@ -167,6 +158,6 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 /// The proximal term `weight`·(centre − θ), the score of −(weight/2)·‖θ − centre‖².
-pub fn pull<B: Backend>(at: &Particles<B>, centre: &Particles<B>, weight: f64) -> Score<B> {
+pub fn pull(at: &Particles, centre: &Particles, weight: f64) -> Score {
     Score::dense(centre.clone().zip(at.clone(), |centre, theta| (centre - theta).mul_scalar(weight)))
 }

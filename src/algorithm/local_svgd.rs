@@ -16,7 +16,6 @@ use super::keys::{
 };
 use super::kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -60,11 +59,11 @@ impl LocalSvgdConfig {
 const NOTHING_SENT: &str = "clients send no parameters";
 
 /// A server without parameters to send.
-struct Server<B: Backend> {
-    initial: Particles<B>,
+struct Server {
+    initial: Particles,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(Message::default())
     }
@@ -73,7 +72,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.initial
     }
 
@@ -86,20 +85,20 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     /// Θ_k, `[N, d]`.
-    own: Particles<B>,
+    own: Particles,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
+        let score = |likelihood: &mut Likelihood, at: &Particles| Ok(likelihood.next_score(at, 1.0));
         self.own = self.local.run(self.own.clone(), request, watch, score)?;
         Ok(Message::default().with_scalar(ROWS, self.local.likelihood.rows() as f64))
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(Predictor::Own(self.own.clone()))
     }
 
@@ -143,7 +142,7 @@ impl Algorithm for LocalSvgdConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server with nothing to send, and clients with particles of their own.
         let initial = setup.initial.clone();
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };

@@ -15,7 +15,7 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::array::{Array, ArrayError, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -24,11 +24,11 @@ use crate::stein::{Optimizer, OptimizerState};
 
 /// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).
 #[derive(Clone, Debug)]
-pub struct MeanField<B: Backend> {
+pub struct MeanField {
     /// μ, `[1, d]`.
-    pub mean: Particles<B>,
+    pub mean: Particles,
     /// ρ, `[1, d]`.
-    pub rho: Particles<B>,
+    pub rho: Particles,
 }
 
 /// The optimiser states of μ and of ρ.
@@ -51,7 +51,7 @@ impl MeanFieldState {
     ///
     /// # Errors
     /// A part is missing or malformed.
-    pub fn in_state<B: Backend>(state: &State, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn in_state(state: &State, session: &Session) -> Result<Self, RunError> {
         Ok(Self { mean: state.optimizer(MEAN, session)?, rho: state.optimizer(RHO, session)? })
     }
 }
@@ -61,32 +61,32 @@ const MEAN: &str = "mean";
 /// The name of ρ; see [`MEAN`].
 const RHO: &str = "rho";
 
-impl<B: Backend> MeanField<B> {
+impl MeanField {
     /// A Gaussian with this mean `[1, d]` and the same ρ for every coordinate.
-    pub fn with_rho(mean: Particles<B>, rho: f64) -> Self {
+    pub fn with_rho(mean: Particles, rho: f64) -> Self {
         let rho = mean.map(|block| block.full_like(rho));
         Self { mean, rho }
     }
 
     /// The Gaussian N(μ, sd²·I) for a mean `[1, d]` and sd > 0.
-    pub fn isotropic(mean: Particles<B>, sd: f64) -> Self {
+    pub fn isotropic(mean: Particles, sd: f64) -> Self {
         // softplus⁻¹(s) = log(e^s − 1), without e^s.
         Self::with_rho(mean, sd + (-(-sd).exp_m1()).ln())
     }
 
     /// The standard deviations σ, `[1, d]`.
-    pub fn sd(&self) -> Particles<B> {
+    pub fn sd(&self) -> Particles {
         self.rho.map(softplus)
     }
 
     /// The points μ + σ ⊙ z_s `[S, d]` for the rows of z `[S, d]`.
-    pub fn at(&self, z: &Particles<B>) -> Particles<B> {
+    pub fn at(&self, z: &Particles) -> Particles {
         let spread = self.sd().zip(z.clone(), |sd, z| sd * z);
         self.mean.clone().zip(spread, |mean, spread| mean + spread)
     }
 
     /// The gradient ∇_(μ, ρ) of (1/S) Σ_s log p(μ + σ ⊙ z_s), given the scores `[S, d]` at these points and z `[S, d]`.
-    pub fn pulled_back(&self, scores: &Particles<B>, z: &Particles<B>) -> Self {
+    pub fn pulled_back(&self, scores: &Particles, z: &Particles) -> Self {
         let along = scores.clone().zip(z.clone(), |score, z| score * z).mean();
         Self { mean: scores.mean(), rho: self.through_softplus(along) }
     }
@@ -155,7 +155,7 @@ impl<B: Backend> MeanField<B> {
     ///
     /// # Errors
     /// An array is missing or has another shape.
-    pub fn in_state(state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn in_state(state: &State, layout: &Arc<Layout>, session: &Session) -> Result<Self, RunError> {
         let read = |name| state.particles(name, layout, session);
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }
@@ -172,13 +172,13 @@ impl<B: Backend> MeanField<B> {
     ///
     /// # Errors
     /// An array is missing, or its shape is not `[1, d]` for this layout.
-    pub fn from_message(message: &Message, layout: &Arc<Layout>, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn from_message(message: &Message, layout: &Arc<Layout>, session: &Session) -> Result<Self, RunError> {
         let read = |name| single(message, name, layout, session);
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }
 
     /// ∂/∂ρ from ∂/∂σ: dσ/dρ = sigmoid(ρ).
-    fn through_softplus(&self, by_sd: Particles<B>) -> Particles<B> {
+    fn through_softplus(&self, by_sd: Particles) -> Particles {
         self.rho.clone().zip(by_sd, |rho, by_sd| activation::sigmoid(rho) * by_sd)
     }
 }
@@ -187,12 +187,12 @@ impl<B: Backend> MeanField<B> {
 ///
 /// # Errors
 /// The array is missing, or its shape is not `[1, d]` for this layout.
-pub(super) fn single<B: Backend>(
+pub(super) fn single(
     message: &Message,
     name: &str,
     layout: &Arc<Layout>,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+    session: &Session,
+) -> Result<Particles, RunError> {
     let array = message.array(name)?;
     if array.shape.first() != Some(&1) {
         let (name, expected, found) = (name.to_owned(), vec![1, layout.dim()], array.shape.clone());
@@ -205,13 +205,13 @@ pub(super) fn single<B: Backend>(
 ///
 /// # Errors
 /// The device does not take the array.
-pub fn noise<B: Backend>(
+pub fn noise(
     rng: &mut impl Rng,
     variance: f64,
     count: usize,
     layout: &Arc<Layout>,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+    session: &Session,
+) -> Result<Particles, RunError> {
     let sd = variance.sqrt();
     let draw = |_| {
         let z: f64 = StandardNormal.sample(rng);

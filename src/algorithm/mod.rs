@@ -41,13 +41,13 @@ pub mod svgd;
 pub mod u_dsvgd;
 mod uploaded;
 
+use std::ops::Deref;
+
 use fedstein_schema::Kind;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use crate::backend::Backend;
-use crate::density::KdeBandwidth;
 use crate::error::RunError;
 use crate::protocol::{Halves, Setup};
 
@@ -94,14 +94,16 @@ macro_rules! algorithms {
             }
         }
 
-        /// Evaluates the same expression for the configuration of every kind.
-        macro_rules! with_config {
-            ($algorithm:expr, $name:ident => $value:expr) => {
-                match $algorithm {
-                    $(AlgorithmConfig::$variant($name) => $value,)+
-                    AlgorithmConfig::Own($name) => $value,
+        /// The methods are those of the algorithm that is configured.
+        impl Deref for AlgorithmConfig {
+            type Target = dyn Algorithm;
+
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $(Self::$variant(config) => config,)+
+                    Self::Own(config) => config,
                 }
-            };
+            }
         }
     };
 }
@@ -153,57 +155,6 @@ impl AlgorithmConfig {
     }
 }
 
-// Every method of the trait is here, those with a default too.
-impl Algorithm for AlgorithmConfig {
-    fn kind(&self) -> Kind {
-        with_config!(self, config => config.kind())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        with_config!(self, config => config.capabilities())
-    }
-
-    fn particles(&self) -> usize {
-        with_config!(self, config => config.particles())
-    }
-
-    fn temperature(&self) -> f64 {
-        with_config!(self, config => config.temperature())
-    }
-
-    fn kde_bandwidth(&self) -> Option<KdeBandwidth> {
-        with_config!(self, config => config.kde_bandwidth())
-    }
-
-    fn check(&self) -> Result<(), String> {
-        with_config!(self, config => config.check())
-    }
-
-    fn clients_per_round(&self, clients: usize) -> Option<usize> {
-        with_config!(self, config => config.clients_per_round(clients))
-    }
-
-    fn one_hot_advice(&self) -> &'static str {
-        with_config!(self, config => config.one_hot_advice())
-    }
-
-    fn visit_cost(&self, rows: usize) -> VisitCost {
-        with_config!(self, config => config.visit_cost(rows))
-    }
-
-    fn kept_numbers<B: Backend>(&self, setup: &Setup<B>) -> usize {
-        with_config!(self, config => config.kept_numbers(setup))
-    }
-
-    fn unused_keys(&self) -> Vec<UnusedKeys> {
-        with_config!(self, config => config.unused_keys())
-    }
-
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
-        with_config!(self, config => config.build(setup))
-    }
-}
-
 /// What is known of an algorithm before the program hands it over.
 impl Algorithm for OwnConfig {
     fn kind(&self) -> Kind {
@@ -218,7 +169,7 @@ impl Algorithm for OwnConfig {
         ""
     }
 
-    fn build<B: Backend>(&self, _: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, _: Setup) -> Result<Halves, RunError> {
         Err(RunError::Config(format!(
             "algorithm kind `{}` comes from outside this crate; hand it over with `Experiment::with_algorithm`",
             self.kind

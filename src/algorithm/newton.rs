@@ -45,7 +45,7 @@ use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys,
 use super::local::{LocalLoop, LocalSteps};
 use super::uploaded::Uploaded;
 use crate::array::ArrayError;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -194,23 +194,23 @@ impl NewtonConfig {
 }
 
 /// A client half; its methods are the parts of a visit.
-pub(crate) struct Client<B: Backend> {
+pub(crate) struct Client {
     id: ClientId,
     plan: Plan,
-    local: LocalSteps<B>,
+    local: LocalSteps,
     streams: Streams,
-    session: Session<B>,
+    session: Session,
     /// Θ after the last visit, where the client predicts with it.
-    uploaded: Uploaded<B>,
+    uploaded: Uploaded,
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// The cavity in a request, the other clients' sites as one: A⁻ − Λ⁻ (Θ − Θ_in), with Θ_in `[N, d]`. `None` where
     /// no other client has a site.
     ///
     /// # Errors
     /// The message's arrays are missing or have another shape.
-    pub(crate) fn cavity(&self, from: &Particles<B>, message: &Message) -> Result<Option<SiteSum<B>>, RunError> {
+    pub(crate) fn cavity(&self, from: &Particles, message: &Message) -> Result<Option<SiteSum>, RunError> {
         if !message.arrays.contains_key(GRADIENT) {
             return Ok(None);
         }
@@ -224,7 +224,7 @@ impl<B: Backend> Client<B> {
     }
 
     /// G_k at the particles `[N, d]`, from all rows of the client.
-    pub(crate) fn gradient(&self, at: &Particles<B>, round: usize) -> Particles<B> {
+    pub(crate) fn gradient(&self, at: &Particles, round: usize) -> Particles {
         self.local.likelihood.score_in(at, Rows::Full, round, 0.0)
     }
 
@@ -236,7 +236,7 @@ impl<B: Backend> Client<B> {
     pub(crate) fn with_curvature(
         &self,
         mut message: Message,
-        at: &Particles<B>,
+        at: &Particles,
         round: usize,
     ) -> Result<Message, RunError> {
         let Sums { curvature, moments } = self.sums(at, round);
@@ -249,7 +249,7 @@ impl<B: Backend> Client<B> {
         Ok(message)
     }
 
-    fn sums(&self, at: &Particles<B>, round: usize) -> Sums<B> {
+    fn sums(&self, at: &Particles, round: usize) -> Sums {
         let likelihood = &self.local.likelihood;
         let mut rng = self.streams.rng(Purpose::Curvature, round, self.id);
         let mut uniforms = |shape: [usize; 2]| {
@@ -261,7 +261,7 @@ impl<B: Backend> Client<B> {
     }
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = self.local.sent(request)?;
         let cavity = self.cavity(&theta, &request.message)?;
@@ -284,7 +284,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(diagnosed(reply, first_norm.get(), None))
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(self.uploaded.predictor())
     }
 
@@ -343,7 +343,7 @@ impl Algorithm for NewtonConfig {
         self.local.cost(rows)
     }
 
-    fn kept_numbers<B: Backend>(&self, setup: &Setup<B>) -> usize {
+    fn kept_numbers(&self, setup: &Setup) -> usize {
         let (count, dim) = (setup.initial.count(), setup.initial.dim());
         let probe = Self::probe(setup);
         // G, and the curvature with the second moments.
@@ -364,7 +364,7 @@ impl Algorithm for NewtonConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         let plan = self.plan(&setup)?;
         let clients = self.clients(&plan, &mut setup).map(|client| (client.id, Box::new(client) as _)).collect();
         let server = Server::new(self.local, self.scale(&plan), plan, setup);
@@ -374,7 +374,7 @@ impl Algorithm for NewtonConfig {
 
 impl NewtonConfig {
     /// The clients of a setup that live in this process.
-    fn clients<B: Backend>(&self, plan: &Plan, setup: &mut Setup<B>) -> impl Iterator<Item = Client<B>> {
+    fn clients(&self, plan: &Plan, setup: &mut Setup) -> impl Iterator<Item = Client> {
         let (streams, session, is_kept) = (setup.streams, setup.session.clone(), setup.personal);
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let locals = LocalSteps::of_shards(setup, self.local.data(self.temperature), visit);
@@ -388,21 +388,21 @@ impl NewtonConfig {
     ///
     /// # Errors
     /// The setup has no client, or the model has no curvature of this form.
-    pub(crate) fn first_client<B: Backend>(&self, mut setup: Setup<B>) -> Result<Client<B>, RunError> {
+    pub(crate) fn first_client(&self, mut setup: Setup) -> Result<Client, RunError> {
         let plan = self.plan(&setup)?;
         let first = self.clients(&plan, &mut setup).next();
         first.ok_or_else(|| RunError::Config("there is no client".into()))
     }
 
     /// The curvature of a row of zeros, which has the shapes of that of any row; `None` for a model without.
-    fn probe<B: Backend>(setup: &Setup<B>) -> Option<RowCurvature> {
+    fn probe(setup: &Setup) -> Option<RowCurvature> {
         let count = setup.initial.count();
         let uniforms = setup.session.upload(vec![0.0; count], [count, 1]);
         setup.model.row_curvature(setup.initial.blocks(), setup.blank_row(), uniforms)
     }
 
     /// The plan of the curvature for this model, from the shapes that any row has in it.
-    fn plan<B: Backend>(&self, setup: &Setup<B>) -> Result<Plan, RunError> {
+    fn plan(&self, setup: &Setup) -> Result<Plan, RunError> {
         let probe = Self::probe(setup);
         let form = self.form(probe.as_ref(), setup.initial.dim());
         Plan::new(form, &*setup.model, probe)

@@ -29,7 +29,7 @@ use super::keys::{LOCAL_STEPS, PARTICLE_COUNT, TEMPERATURE};
 use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::lbfgs::Lbfgs;
 use crate::array::{Array, ArrayError, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::{KdeBandwidth, Likelihood, LikelihoodScale};
 use crate::error::RunError;
@@ -91,14 +91,14 @@ const PROBES: usize = 8;
 /// The number of draws that estimate the prior's variance.
 const PRIOR_DRAWS: usize = 32;
 
-struct Server<B: Backend> {
-    means: Particles<B>,
+struct Server {
+    means: Particles,
     /// The log variances log σ_n², `[N]`.
     log_variances: Vec<f64>,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         mixture_message(&self.means, &self.log_variances)
     }
@@ -111,7 +111,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.means
     }
 
@@ -135,20 +135,20 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-struct Client<B: Backend> {
+struct Client {
     optimizer: Lbfgs,
-    likelihood: Likelihood<B>,
+    likelihood: Likelihood,
     streams: Streams,
     /// The largest σ_n², which is the prior's variance.
     widest: f64,
     /// The value of ELBO2 after the last sweep.
     elbo: Option<f64>,
     converged: bool,
-    like: Particles<B>,
-    session: Session<B>,
+    like: Particles,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let start = particles_of(&request.message, &self.like, &self.session)?;
         let log_variances = log_variances_of(&request.message)?;
@@ -187,9 +187,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// (1) The means that maximise Σ_n f(μ_n) − Σ_n log q_n for these variances, `[N, d]`.
-    fn move_means(&self, start: &Particles<B>, log_variances: &[f64]) -> Result<Array2<f64>, RunError> {
+    fn move_means(&self, start: &Particles, log_variances: &[f64]) -> Result<Array2<f64>, RunError> {
         let (n, d) = (start.count(), start.dim());
         let variances = exp(log_variances);
         let objective = |flat: &[f64]| -> Result<(f64, Vec<f64>), RunError> {
@@ -235,20 +235,20 @@ impl<B: Backend> Client<B> {
     }
 
     /// The log target f(μ_n) = log p0 + (1/α) Σ_rows log p, `[N]`.
-    fn log_target(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
+    fn log_target(&self, at: &Particles) -> Result<Vec<f64>, RunError> {
         let likelihood = self.likelihood.log_likelihood(at)?;
         let prior = self.likelihood.model().prior().log_density(at.blocks()).try_into_vec_as::<f64>()?;
         Ok(likelihood.iter().zip(prior).map(|(likelihood, prior)| likelihood + prior).collect())
     }
 
     /// The score ∇f(μ_n), `[N, d]`.
-    fn score(&self, at: &Particles<B>) -> Result<Array2<f64>, RunError> {
+    fn score(&self, at: &Particles) -> Result<Array2<f64>, RunError> {
         // All rows are read, so the round, which selects minibatches, has no effect.
         let score = self.likelihood.score_in(at, Rows::Full, 0, 1.0);
         host(score.to_array()?.values.to_f64(), at.count(), at.dim())
     }
 
-    fn upload(&self, means: &Array2<f64>) -> Result<Particles<B>, RunError> {
+    fn upload(&self, means: &Array2<f64>) -> Result<Particles, RunError> {
         let values = Values::F64(means.iter().copied().collect());
         let array = Array { shape: vec![means.nrows(), means.ncols()], values };
         Particles::from_array(&array, self.like.layout(), &self.session).map_err(RunError::Array)
@@ -353,7 +353,7 @@ fn host(flat: Vec<f64>, n: usize, d: usize) -> Result<Array2<f64>, RunError> {
     Array2::from_shape_vec((n, d), flat).map_err(|error| ArrayError::Content(error.to_string()).into())
 }
 
-fn mixture_message<B: Backend>(means: &Particles<B>, log_variances: &[f64]) -> Result<Message, RunError> {
+fn mixture_message(means: &Particles, log_variances: &[f64]) -> Result<Message, RunError> {
     let array = Array { shape: vec![log_variances.len(), 1], values: Values::F64(log_variances.to_vec()) };
     Ok(message_of(means)?.with_array(LOG_VARIANCES, array))
 }
@@ -363,7 +363,7 @@ fn log_variances_of(message: &Message) -> Result<Vec<f64>, RunError> {
 }
 
 /// The relative rounding error ε of the device's numbers.
-fn relative_rounding<B: Backend>(session: &Session<B>) -> f64 {
+fn relative_rounding(session: &Session) -> f64 {
     if session.dtype().size() == size_of::<f64>() { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
@@ -402,7 +402,7 @@ impl Algorithm for NpvConfig {
         VisitCost { steps: self.local_steps, draws: 0 }
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // One client that holds every row.
         // All rows are read at once, so batch and order have no effect.
         let (order, scale) = (Order::default(), LikelihoodScale::Full);
@@ -497,7 +497,7 @@ mod tests {
     /// Traces for a logistic regression of p features on 50 rows at four means, and their closed form:
     /// tr ∇²_w = −Σ σ(1 − σ)‖x‖² − p ξ, ∂²_{log ξ} = −ξ‖w‖²/2 − b ξ, b = 100.
     fn regression(p: usize, precision: Precision) -> (Vec<f64>, Vec<f64>) {
-        let session = Session::<Flex>::open(precision).unwrap();
+        let session = Session::open::<Flex>(precision).unwrap();
         let mut rng = ChaCha12Rng::seed_from_u64(9);
         let (rows, n) = (50, 4);
         let x = normal((rows, p), &mut rng);

@@ -17,7 +17,7 @@ use super::keys::{
     PARTICLE_COUNT, TEMPERATURE,
 };
 use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
 use crate::density::{KdeBandwidth, KdeMode, prior_score};
@@ -73,19 +73,19 @@ impl PDsvgdConfig {
     };
 }
 
-struct Server<B: Backend> {
+struct Server {
     config: PDsvgdConfig,
     svgd: Svgd,
     /// The factor of its step size in the round.
     step_factor: f64,
     model: Arc<dyn Model>,
-    theta: Particles<B>,
+    theta: Particles,
     /// The factors Θ_k `[N, d]` of all clients visited so far, in the order of the clients.
-    factors: BTreeMap<ClientId, Particles<B>>,
-    session: Session<B>,
+    factors: BTreeMap<ClientId, Particles>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn set_step_factor(&mut self, factor: f64) {
         self.step_factor = factor;
     }
@@ -110,20 +110,19 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let longest_step = svgd.optimizer.longest_step(self.theta.dim());
         let density = |factor| Ok(Kde::new(factor, kde)?.evaluator(longest_step));
         let mut densities = self.factors.values().map(density).collect::<Result<Vec<_>, RunError>>()?;
-        let prior = |at: &Particles<B>| match prior_weight {
+        let prior = |at: &Particles| match prior_weight {
             0.0 => Score::zero(at.count()),
             weight => prior_score(&*self.model, at, weight),
         };
         // (22): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
-        let score = |at: &Particles<B>| {
-            densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)))
-        };
+        let score =
+            |at: &Particles| densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)));
         let state = &mut OptimizerState::default();
-        self.theta = svgd.run::<_, RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
+        self.theta = svgd.run::<RunError>(self.theta.clone(), self.config.server_steps, state, score, |_| {})?;
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -199,7 +198,7 @@ impl Algorithm for PDsvgdConfig {
         self.client.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that multiplies factors, over DSVGD's clients.
         if Kde::new(&setup.initial, self.client.density.kde())?.has_zero_score() {
             let d = setup.initial.dim();

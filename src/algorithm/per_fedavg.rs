@@ -13,7 +13,6 @@ use super::fedavg::{AveragingWeights, Server};
 use super::keys::{BATCH_OF_TEN, INNER_LR, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -51,15 +50,15 @@ impl PerFedAvgConfig {
         Capabilities { personal: true, plain_gradient_steps: true, ..Capabilities::FEDERATED };
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     inner_lr: f64,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let (sent, alpha) = (self.local.sent(request)?, self.inner_lr);
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
+        let score = |likelihood: &mut Likelihood, at: &Particles| {
             let adapted = adapted(at, likelihood.next_gradient(at, 0.0), alpha);
             Ok(likelihood.next_score(&adapted, 0.0))
         };
@@ -67,7 +66,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         self.local.reply(&moved)
     }
 
-    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, published: &Request) -> Result<Predictor, RunError> {
         let theta = self.local.sent(published)?;
         let score = self.local.likelihood.score_in(&theta, Rows::Full, published.round, 0.0);
         Ok(Predictor::Own(adapted(&theta, score, self.inner_lr)))
@@ -83,7 +82,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 /// The adapted parameters θ + α·score, `[1, d]`.
-fn adapted<B: Backend>(theta: &Particles<B>, score: Particles<B>, alpha: f64) -> Particles<B> {
+fn adapted(theta: &Particles, score: Particles, alpha: f64) -> Particles {
     theta.clone().zip(score, |theta, score| theta + score.mul_scalar(alpha))
 }
 
@@ -104,7 +103,7 @@ impl Algorithm for PerFedAvgConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // FedAvg's server over clients that train the parameters after one adaptation step.
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| (id, Box::new(Client { local, inner_lr: self.inner_lr }) as _);

@@ -27,7 +27,7 @@ use super::keys::{
 };
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::mean_field::{MeanField, MeanFieldState, noise};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -99,37 +99,37 @@ impl PFedBayesConfig {
 }
 
 /// The constants that server and clients share.
-struct Problem<B: Backend> {
+struct Problem {
     config: PFedBayesConfig,
     optimizer: Optimizer,
     reset_optimizer: bool,
     layout: Arc<Layout>,
     streams: Streams,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> Problem<B> {
-    fn read(&self, message: &Message) -> Result<MeanField<B>, RunError> {
+impl Problem {
+    fn read(&self, message: &Message) -> Result<MeanField, RunError> {
         MeanField::from_message(message, &self.layout, &self.session)
     }
 
     /// N draws `[N, d]` from q with the same z in every round, so that predictions change with q and not with the
     /// draws. Rounds count from 1, so that round 0 is the stream of no visit. Stream 0 is the server's, k + 1 client
     /// k's.
-    fn predictive(&self, q: &MeanField<B>, stream: usize) -> Result<Particles<B>, RunError> {
+    fn predictive(&self, q: &MeanField, stream: usize) -> Result<Particles, RunError> {
         let mut rng = self.streams.rng(Purpose::Gaussian, 0, stream);
         Ok(q.at(&noise(&mut rng, self.config.noise_variance, self.config.particles, &self.layout, &self.session)?))
     }
 }
 
-struct Server<B: Backend> {
-    problem: Arc<Problem<B>>,
+struct Server {
+    problem: Arc<Problem>,
     /// The shared Gaussian w.
-    shared: MeanField<B>,
-    draws: Particles<B>,
+    shared: MeanField,
+    draws: Particles,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.shared.to_message()
     }
@@ -145,7 +145,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.draws
     }
 
@@ -177,25 +177,25 @@ const PERSONAL: &str = "personal";
 const OF_PERSONAL: &str = "personal_optimizer";
 const OF_SHARED: &str = "shared_optimizer";
 
-struct Client<B: Backend> {
-    problem: Arc<Problem<B>>,
-    likelihood: Likelihood<B>,
+struct Client {
+    problem: Arc<Problem>,
+    likelihood: Likelihood,
     client: ClientId,
     /// The client's Gaussian q_k, from the first visit on.
-    personal: Option<MeanField<B>>,
+    personal: Option<MeanField>,
     states: States,
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// q_k and w_k after L steps from here.
     fn fit(
         &mut self,
-        mut personal: MeanField<B>,
-        mut shared: MeanField<B>,
+        mut personal: MeanField,
+        mut shared: MeanField,
         states: &mut States,
         request: &Request,
         watch: Watch,
-    ) -> Result<(MeanField<B>, MeanField<B>), RunError> {
+    ) -> Result<(MeanField, MeanField), RunError> {
         let Problem { config, optimizer, layout, streams, session, .. } = &*self.problem;
         let (steps, optimizer) = (config.local.steps(self.likelihood.rows()), optimizer.scaled(request.step_factor()));
         self.likelihood.start_visit(request.round);
@@ -216,7 +216,7 @@ impl<B: Backend> Client<B> {
     }
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let shared = self.problem.read(&request.message)?;
         let personal = self.personal.clone().unwrap_or_else(|| shared.clone());
@@ -226,7 +226,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         shared.to_message()
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         match &self.personal {
             Some(personal) => Ok(Predictor::Own(self.problem.predictive(personal, self.client + 1)?)),
             None => Ok(Predictor::Published),
@@ -283,7 +283,7 @@ impl Algorithm for PFedBayesConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that averages copies of w, and clients that keep their q_k.
         let likelihoods = setup.likelihoods(self.local.data(1.0));
         let problem = Arc::new(Problem {

@@ -49,7 +49,7 @@ use super::keys::{BATCH, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINI
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::split::{BaseServer, Split};
 use crate::array::ArrayError;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::{Particles, read_matrix};
@@ -119,17 +119,17 @@ impl PFedGpConfig {
 
 /// The network below the head, as a map from rows to embeddings.
 #[derive(Clone)]
-struct Embedder<B: Backend> {
+struct Embedder {
     model: Arc<dyn Model>,
     split: Split,
     head_layers: usize,
     /// A network whose head completes every base, because the model takes whole networks.
-    initial: Particles<B>,
+    initial: Particles,
 }
 
-impl<B: Backend> Embedder<B> {
+impl Embedder {
     /// The embedding of rows `[B, p]`, on the host. The call waits for the device.
-    fn embed(&self, base: &Particles<B>, inputs: Tensor<2>) -> Result<Embedding, RunError> {
+    fn embed(&self, base: &Particles, inputs: Tensor<2>) -> Result<Embedding, RunError> {
         let network = self.split.joined(base, &self.initial);
         let activations = self.model.embed(network.blocks(), inputs, self.head_layers).ok_or_else(no_embedding)?;
         let activations = read_matrix(activations.squeeze_dim::<2>(0))?;
@@ -142,7 +142,7 @@ impl<B: Backend> Embedder<B> {
     }
 
     /// The gradient in the base, from the gradient in the activations `[B, E]`.
-    fn pull_back(&self, base: &Particles<B>, inputs: Tensor<2>, gradient: Tensor<2>) -> Result<Particles<B>, RunError> {
+    fn pull_back(&self, base: &Particles, inputs: Tensor<2>, gradient: Tensor<2>) -> Result<Particles, RunError> {
         let network = self.split.joined(base, &self.initial);
         let gradient = gradient.unsqueeze_dim::<3>(0);
         let score = self.model.embedding_score(network.blocks(), inputs, self.head_layers, gradient);
@@ -151,12 +151,12 @@ impl<B: Backend> Embedder<B> {
     }
 }
 
-struct Client<B: Backend> {
+struct Client {
     config: PFedGpConfig,
     svgd: Svgd,
     reset_optimizer: bool,
-    embedder: Embedder<B>,
-    shard: Shard<B>,
+    embedder: Embedder,
+    shard: Shard,
     minibatches: Minibatches,
     /// The class of every row of the shard.
     labels: Vec<usize>,
@@ -165,10 +165,10 @@ struct Client<B: Backend> {
     /// The inducing rows, by their ascending positions in the shard.
     inducing: Vec<usize>,
     state: OptimizerState,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let base = self.embedder.split.base_in(&request.message, &self.session)?;
         if self.reset_optimizer {
@@ -184,7 +184,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(self.embedder.split.message_of(&moved)?.with_scalar(ROWS, self.shard.rows() as f64))
     }
 
-    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, published: &Request) -> Result<Predictor, RunError> {
         let base = self.embedder.split.base_in(&published.message, &self.session)?;
         let (rows, labels) = self.inducing_rows(&base)?;
         let classifier = Classifier::fit(self.config.gp(), &rows, &labels, self.classes).ok_or_else(singular)?;
@@ -212,9 +212,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// The gradient of the next minibatch's bound in the base.
-    fn next_score(&mut self, at: &Particles<B>, forks: &[Fork]) -> Result<Score<B>, RunError> {
+    fn next_score(&mut self, at: &Particles, forks: &[Fork]) -> Result<Score, RunError> {
         let LocalData { scale, temperature, .. } = self.config.local.data(1.0);
         let scale = scale.factor(self.shard.rows(), self.minibatches.batch()) / temperature;
         let positions = self.minibatches.next_batch();
@@ -227,13 +227,13 @@ impl<B: Backend> Client<B> {
     }
 
     /// The tree of the client's classes in the current embedding.
-    fn forks(&self, base: &Particles<B>) -> Result<Vec<Fork>, RunError> {
+    fn forks(&self, base: &Particles) -> Result<Vec<Fork>, RunError> {
         let (rows, labels) = self.inducing_rows(base)?;
         Ok(class_tree(&held(&labels), &rows, &labels))
     }
 
     /// Unit embeddings `[M, E]` of the inducing rows, and their classes.
-    fn inducing_rows(&self, base: &Particles<B>) -> Result<(Array2<f64>, Vec<usize>), RunError> {
+    fn inducing_rows(&self, base: &Particles) -> Result<(Array2<f64>, Vec<usize>), RunError> {
         let embed = |chunk: &[usize]| self.embedder.embed(base, self.shard.batch(chunk).inputs);
         let parts = self.inducing.chunks(CHUNK).map(embed).collect::<Result<Vec<_>, RunError>>()?;
         let views: Vec<_> = parts.iter().map(|part| part.unit().view()).collect();
@@ -261,7 +261,7 @@ pub fn stratified(labels: &[usize], most: usize, rng: &mut impl Rng) -> Vec<usiz
 }
 
 /// The class of every row of a shard. The call waits for the device.
-fn labels_of<B: Backend>(shard: &Shard<B>) -> Result<Vec<usize>, RunError> {
+fn labels_of(shard: &Shard) -> Result<Vec<usize>, RunError> {
     let positions: Vec<usize> = (0..shard.rows()).collect();
     let mut labels = Vec::with_capacity(positions.len());
     for chunk in positions.chunks(CHUNK) {
@@ -302,7 +302,7 @@ impl Algorithm for PFedGpConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         // A server with the shared layers and clients with Gaussian processes.
         let blank_row = setup.blank_row();
         let Setup { model, here, initial, session, streams, svgd, reset_optimizer, .. } = setup;
@@ -313,7 +313,7 @@ impl Algorithm for PFedGpConfig {
         let head_layers = self.personal_layers;
         let embedder = Embedder { model, split: split.clone(), head_layers, initial: initial.clone() };
         embedder.embed(&split.base_of(&initial), blank_row)?;
-        let client = |(id, shard): (ClientId, Shard<B>)| -> Result<(ClientId, Box<dyn ClientHalf<B>>), RunError> {
+        let client = |(id, shard): (ClientId, Shard)| -> Result<(ClientId, Box<dyn ClientHalf>), RunError> {
             let labels = labels_of(&shard)?;
             let mut rng = streams.rng(Purpose::InducingRows, 0, id);
             let client = Client {

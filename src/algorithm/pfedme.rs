@@ -15,7 +15,6 @@ use super::keys::{
 };
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps, pull};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -65,25 +64,25 @@ impl PFedMeConfig {
 /// The name under which p is kept.
 const PERSONAL: &str = "personal";
 
-struct Client<B: Backend> {
+struct Client {
     config: PFedMeConfig,
-    local: LocalSteps<B>,
+    local: LocalSteps,
     /// The personal parameters p; `None` until the first visit.
-    personal: Option<Particles<B>>,
+    personal: Option<Particles>,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let PFedMeConfig { inner_steps, inner_lr, proximal, .. } = self.config;
         let sent = self.local.sent(request)?;
         let inner = Svgd { optimizer: Optimizer::Sgd { lr: inner_lr }, ..self.local.svgd };
         let mut personal = sent.clone();
-        let score = |likelihood: &mut Likelihood<B>, w: &Particles<B>| {
+        let score = |likelihood: &mut Likelihood, w: &Particles| {
             let batch = likelihood.draw();
             let score =
-                |p: &Particles<B>| Ok(Score::dense(likelihood.gradient_on(&batch, p, 0.0)).plus(pull(p, w, proximal)));
+                |p: &Particles| Ok(Score::dense(likelihood.gradient_on(&batch, p, 0.0)).plus(pull(p, w, proximal)));
             let state = &mut OptimizerState::default();
-            personal = inner.run::<_, RunError>(personal.clone(), inner_steps, state, score, |_| {})?;
+            personal = inner.run::<RunError>(personal.clone(), inner_steps, state, score, |_| {})?;
             Ok(pull(w, &personal, proximal))
         };
         let moved = self.local.run(sent, request, watch, score)?;
@@ -92,7 +91,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(reply)
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(self.personal.clone().map_or(Predictor::Published, Predictor::Own))
     }
 
@@ -132,7 +131,7 @@ impl Algorithm for PFedMeConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // FedAvg's server with equal weights, over clients with personal parameters.
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
         let client = |(id, local)| (id, Box::new(Client { config: *self, local, personal: None }) as _);

@@ -34,7 +34,7 @@ use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::mean_field::{MeanField, noise, single};
 use super::split::Split;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
@@ -106,7 +106,7 @@ const LARGEST_CONFIDENCE: f64 = 1e30;
 const INITIAL_SD: f64 = 1.0;
 
 /// The constants that server and clients share.
-struct Problem<B: Backend> {
+struct Problem {
     config: PFedVemConfig,
     svgd: Svgd,
     reset_optimizer: bool,
@@ -114,31 +114,31 @@ struct Problem<B: Backend> {
     whole: Arc<Layout>,
     head: Arc<Layout>,
     streams: Streams,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> Problem<B> {
+impl Problem {
     /// The networks `[S, d]` of one base `[1, d_b]` under each of S heads `[S, d_h]`.
-    fn under(&self, base: &Particles<B>, heads: &Particles<B>) -> Particles<B> {
+    fn under(&self, base: &Particles, heads: &Particles) -> Particles {
         let bases = base.map(|block| block.repeat_dim(0, heads.count()));
         Particles::from_blocks([bases.blocks(), heads.blocks()].concat(), self.whole.clone())
     }
 
-    fn head_of(&self, whole: &Particles<B>) -> Particles<B> {
+    fn head_of(&self, whole: &Particles) -> Particles {
         Particles::from_blocks(whole.blocks()[self.split.base_blocks()..].to_vec(), self.head.clone())
     }
 
-    fn message(&self, whole: &Particles<B>) -> Result<Message, RunError> {
+    fn message(&self, whole: &Particles) -> Result<Message, RunError> {
         Ok(self.split.message_of(whole)?.with_array(HEAD, self.head_of(whole).to_array()?))
     }
 
     /// Reads the base and the mean head.
-    fn read(&self, message: &Message) -> Result<(Particles<B>, Particles<B>), RunError> {
+    fn read(&self, message: &Message) -> Result<(Particles, Particles), RunError> {
         Ok((self.split.base_in(message, &self.session)?, single(message, HEAD, &self.head, &self.session)?))
     }
 
     /// Draws z ~ N(0, I), `[count, d_h]`.
-    fn noise(&self, rng: &mut impl Rng, count: usize) -> Result<Particles<B>, RunError> {
+    fn noise(&self, rng: &mut impl Rng, count: usize) -> Result<Particles, RunError> {
         noise(rng, 1.0, count, &self.head, &self.session)
     }
 
@@ -152,13 +152,13 @@ impl<B: Backend> Problem<B> {
     }
 }
 
-struct Server<B: Backend> {
-    problem: Arc<Problem<B>>,
+struct Server {
+    problem: Arc<Problem>,
     /// The base and μ, `[1, d]`.
-    theta: Particles<B>,
+    theta: Particles,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.problem.message(&self.theta)
     }
@@ -184,7 +184,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -210,28 +210,28 @@ fn confidence(reply: &Reply) -> Result<f64, RunError> {
     }
 }
 
-struct Client<B: Backend> {
-    problem: Arc<Problem<B>>,
+struct Client {
+    problem: Arc<Problem>,
     client: ClientId,
     /// The rows for steps of the base, in minibatches.
-    minibatches: Likelihood<B>,
+    minibatches: Likelihood,
     /// The rows for steps of the head: the sum over all of them.
-    all_rows: Likelihood<B>,
+    all_rows: Likelihood,
     /// The client's Gaussian head q_k, from the first visit on.
-    head: Option<MeanField<B>>,
+    head: Option<MeanField>,
     state: OptimizerState,
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// The E-step on the received base.
     fn fit_head(
         &self,
-        mut head: MeanField<B>,
-        prior: &MeanField<B>,
-        base: &Particles<B>,
+        mut head: MeanField,
+        prior: &MeanField,
+        base: &Particles,
         rng: &mut impl Rng,
         watch: impl Fn(usize),
-    ) -> Result<MeanField<B>, RunError> {
+    ) -> Result<MeanField, RunError> {
         let PFedVemConfig { head_steps, head_lr, head_momentum, samples, .. } = self.problem.config;
         let mut velocity = head.times(0.0);
         for step in 1..=head_steps {
@@ -255,16 +255,16 @@ impl<B: Backend> Client<B> {
     /// L steps of the base under draws of the head.
     fn fit_base(
         &mut self,
-        base: Particles<B>,
-        head: &MeanField<B>,
+        base: Particles,
+        head: &MeanField,
         (svgd, state): (Svgd, &mut OptimizerState),
         rng: &mut impl Rng,
         watch: impl Fn(usize),
-    ) -> Result<Particles<B>, RunError> {
+    ) -> Result<Particles, RunError> {
         let Self { problem, minibatches, .. } = self;
         let PFedVemConfig { local, samples, .. } = problem.config;
         let steps = local.steps(minibatches.rows());
-        let score = |base: &Particles<B>| {
+        let score = |base: &Particles| {
             let heads = head.at(&problem.noise(rng, samples)?);
             let scores = minibatches.next_gradient(&problem.under(base, &heads), 0.0);
             Ok(Score::dense(problem.split.base_of(&scores).mean()))
@@ -277,7 +277,7 @@ impl<B: Backend> Client<B> {
 ///
 /// # Errors
 /// The variance is not finite, for example because the server's μ is not.
-fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Result<f64, RunError> {
+fn prior_variance(head: &MeanField, centre: &Particles) -> Result<f64, RunError> {
     let apart = head.mean.clone().zip(centre.clone(), |mean, centre| mean - centre);
     let variance = (head.sd().squared_norms()?[0] + apart.squared_norms()?[0]) / centre.dim() as f64;
     if variance.is_finite() {
@@ -288,7 +288,7 @@ fn prior_variance<B: Backend>(head: &MeanField<B>, centre: &Particles<B>) -> Res
     )))
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let problem = self.problem.clone();
         let PFedVemConfig { head_steps, local, .. } = problem.config;
@@ -311,7 +311,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(reply.with_array(CONFIDENCE, problem.number(1.0 / variance)).with_scalar(ROWS, rows))
     }
 
-    fn predictor(&mut self, published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, published: &Request) -> Result<Predictor, RunError> {
         let Problem { config, split, whole, streams, session, .. } = &*self.problem;
         let Some(head) = &self.head else { return Ok(Predictor::Published) };
         let heads = match config.particles {
@@ -370,7 +370,7 @@ impl Algorithm for PFedVemConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that averages bases by rows and heads by confidence, and clients that keep their q_k.
         let whole = setup.model.layout().clone();
         let split = Split::of(&whole, self.personal_layers)?;

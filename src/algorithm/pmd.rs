@@ -31,7 +31,7 @@ use super::keys::{
 use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::relay::Relay;
 use crate::array::Values;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood};
 use crate::error::RunError;
@@ -86,15 +86,15 @@ const HALVINGS: usize = 50;
 /// The largest τ: a particle keeps √(1 − ¼) of its place.
 const LARGEST_JITTER: f64 = 0.5;
 
-struct Client<B: Backend> {
+struct Client {
     config: PmdConfig,
-    likelihood: Likelihood<B>,
+    likelihood: Likelihood,
     streams: Streams,
-    like: Particles<B>,
-    session: Session<B>,
+    like: Particles,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let mut theta = particles_of(&request.message, &self.like, &self.session)?;
         self.likelihood.start_visit(request.round);
@@ -115,9 +115,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// Mirror step t, from 1, of particles `[N, d]`.
-    fn step(&mut self, theta: &Particles<B>, t: usize) -> Result<Particles<B>, RunError> {
+    fn step(&mut self, theta: &Particles, t: usize) -> Result<Particles, RunError> {
         let likelihood = self.likelihood.next_log_likelihood(theta)?;
         let prior = self.likelihood.model().prior().log_density(theta.blocks()).try_into_vec_as::<f64>()?;
         let kde = Kde::new(theta, KdeConfig { mode: KdeMode::Exact, bandwidth: bandwidth(self.config.kde_bandwidth) })?;
@@ -250,7 +250,7 @@ impl Algorithm for PmdConfig {
         self.local.cost(rows)
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // One client that holds every row.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
         let client = |(id, likelihood)| {

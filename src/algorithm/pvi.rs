@@ -20,7 +20,6 @@ use super::gaussian::{DAMPING, DRAWS, EXPECTATION_SAMPLES, FAMILY};
 use super::gaussian::{Fitter, GaussianConfig, GaussianHalves};
 use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MINIBATCH, TEMPERATURE};
 use super::kind::{Algorithm, Capabilities, ONE_FACTOR_EACH, Replies, UnusedKeys, VisitCost};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{BATCHES, ClientHalf, Halves, Message, Request, Setup, Watch};
@@ -76,13 +75,13 @@ impl PviConfig {
 /// The name of the part of a client's state that holds t_k.
 const FACTOR: &str = "factor";
 
-struct Client<B: Backend> {
-    fitter: Fitter<B>,
+struct Client {
+    fitter: Fitter,
     /// The client's factor t_k.
     factor: Natural,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let q = self.fitter.read(&request.message)?;
         let cavity = q.minus(&self.factor);
@@ -133,7 +132,7 @@ impl Algorithm for PviConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         // A server that multiplies factors, and clients that keep theirs.
         let data = self.local.data(self.temperature);
         let GaussianHalves { server, fitters, factor, .. } =

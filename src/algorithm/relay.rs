@@ -1,25 +1,25 @@
 //! A server that hands its particles to one client after the other: it sends Θ and receives the moved Θ.
 
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Message, PARTICLES, Reply, ServerHalf, message_of, particles_of};
 
 /// The server half of sequential algorithms.
-pub(super) struct Relay<B: Backend> {
-    particles: Particles<B>,
-    session: Session<B>,
+pub(super) struct Relay {
+    particles: Particles,
+    session: Session,
 }
 
-impl<B: Backend> Relay<B> {
+impl Relay {
     /// A server that starts with these particles `[N, d]`.
-    pub fn new(particles: Particles<B>, session: Session<B>) -> Self {
+    pub fn new(particles: Particles, session: Session) -> Self {
         Self { particles, session }
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Relay<B> {
+impl ServerHalf for Relay {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         message_of(&self.particles)
     }
@@ -31,7 +31,7 @@ impl<B: Backend> ServerHalf<B> for Relay<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.particles
     }
 

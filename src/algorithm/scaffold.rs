@@ -15,7 +15,7 @@ use super::fedavg::{AveragingWeights, mixed};
 use super::keys::{BATCH_OF_TEN, LOCAL_EPOCHS, LOCAL_STEPS, LocalConfig, MEAN_LOSS, MINIBATCH};
 use super::kind::{Algorithm, Capabilities, UnusedKeys, VisitCost};
 use super::local::{LocalLoop, LocalSteps};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -59,17 +59,17 @@ impl ScaffoldConfig {
         Capabilities { plain_gradient_steps: true, changes: &[CONTROL], ..Capabilities::FEDERATED };
 }
 
-struct Server<B: Backend> {
-    theta: Particles<B>,
+struct Server {
+    theta: Particles,
     /// The server's control variate c.
-    control: Particles<B>,
+    control: Particles,
     server_lr: f64,
     /// The number of clients K.
     clients: f64,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(message_of(&self.theta)?.with_array(CONTROL, self.control.to_array()?))
     }
@@ -84,7 +84,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -103,24 +103,23 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 }
 
-struct Client<B: Backend> {
-    local: LocalSteps<B>,
+struct Client {
+    local: LocalSteps,
     /// The client's control variate c_k.
-    control: Particles<B>,
+    control: Particles,
     /// The factor 1/(Lη) at the step size η of a round without `[lr_schedule]`.
     pace: f64,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = self.local.sent(request)?;
         let global = control_of(&request.message, &self.control, &self.session)?;
         // Scores ascend: −(∇L̄ + c − c_k) is the score plus c_k − c.
         let correction = Score::dense(self.control.clone().zip(global.clone(), |own, global| own - global));
-        let score = |likelihood: &mut Likelihood<B>, at: &Particles<B>| {
-            Ok(likelihood.next_score(at, 0.0).plus(correction.clone()))
-        };
+        let score =
+            |likelihood: &mut Likelihood, at: &Particles| Ok(likelihood.next_score(at, 0.0).plus(correction.clone()));
         let moved = self.local.run(theta.clone(), request, watch, score)?;
 
         // c_k⁺ − c_k = (θ − θ_k)/(Lη) − c
@@ -155,11 +154,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 }
 
 /// Reads a control variate out of a message.
-fn control_of<B: Backend>(
-    message: &Message,
-    like: &Particles<B>,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+fn control_of(message: &Message, like: &Particles, session: &Session) -> Result<Particles, RunError> {
     Ok(Particles::from_array(message.array(CONTROL)?, like.layout(), session)?)
 }
 
@@ -180,7 +175,7 @@ impl Algorithm for ScaffoldConfig {
         self.local.unused_keys()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server and clients whose control variates are 0.
         let Optimizer::Sgd { lr } = setup.svgd.optimizer else {
             return Err(RunError::Config(
@@ -190,7 +185,7 @@ impl Algorithm for ScaffoldConfig {
         let zero = setup.initial.map(|block| block.zeros_like());
         let session = setup.session.clone();
         let visit = LocalLoop { local: self.local, reset_optimizer: setup.reset_optimizer };
-        let client = |(id, local): (ClientId, LocalSteps<B>)| {
+        let client = |(id, local): (ClientId, LocalSteps)| {
             let (control, session) = (zero.clone(), session.clone());
             let pace = 1.0 / (self.local.steps(local.likelihood.rows()) as f64 * lr);
             (id, Box::new(Client { local, control, pace, session }) as _)

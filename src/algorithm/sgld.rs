@@ -10,7 +10,7 @@ use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::langevin::{CHAINS, NOISE, STEP_POWER, STEP_SIZE};
 use super::langevin::{Langevin, check_finite};
 use super::relay::Relay;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -47,9 +47,9 @@ impl SgldConfig {
 }
 
 /// The client that moves the chains that the server sends: SGLD's only client, or a worker of DSGLD.
-pub(super) struct Walker<B: Backend> {
+pub(super) struct Walker {
     /// The likelihood of the worker's rows.
-    pub likelihood: Likelihood<B>,
+    pub likelihood: Likelihood,
     /// The number of local steps L.
     pub local_steps: usize,
     /// The step sizes and the noise.
@@ -61,12 +61,12 @@ pub(super) struct Walker<B: Backend> {
     /// The stride of the streams; see `stream`.
     pub stride: usize,
     /// Particles with the layout and the shape `[n, d]` of the chains.
-    pub like: Particles<B>,
+    pub like: Particles,
     /// The device session.
-    pub session: Session<B>,
+    pub session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Walker<B> {
+impl ClientHalf for Walker {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let mut chains = particles_of(&request.message, &self.like, &self.session)?;
         self.likelihood.start_visit(request.round);
@@ -112,7 +112,7 @@ impl Algorithm for SgldConfig {
         self.local.cost(rows)
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // One client that holds every row.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
         let walker = |(id, likelihood)| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fedstein_models::{Block, Layout};
 
 use super::fedavg::{AveragingWeights, mixed};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -52,7 +52,7 @@ impl Split {
     }
 
     /// The base `[N, d_b]` of whole networks `[N, d]`.
-    pub fn base_of<B: Backend>(&self, particles: &Particles<B>) -> Particles<B> {
+    pub fn base_of(&self, particles: &Particles) -> Particles {
         Particles::from_blocks(particles.blocks()[..self.base_blocks()].to_vec(), self.base.clone())
     }
 
@@ -60,7 +60,7 @@ impl Split {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn message_of<B: Backend>(&self, particles: &Particles<B>) -> Result<Message, RunError> {
+    pub fn message_of(&self, particles: &Particles) -> Result<Message, RunError> {
         Ok(Message::default().with_array(BASE, self.base_of(particles).to_array()?))
     }
 
@@ -68,34 +68,34 @@ impl Split {
     ///
     /// # Errors
     /// The base is missing or has another shape.
-    pub fn base_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Particles<B>, RunError> {
+    pub fn base_in(&self, message: &Message, session: &Session) -> Result<Particles, RunError> {
         let array = message.array(BASE)?;
         Particles::from_array(array, &self.base, session).map_err(RunError::Array)
     }
 
     /// The whole networks `[N, d]` of this base `[N, d_b]` under the head of `head` `[N, d]`.
-    pub fn joined<B: Backend>(&self, base: &Particles<B>, head: &Particles<B>) -> Particles<B> {
+    pub fn joined(&self, base: &Particles, head: &Particles) -> Particles {
         let head = &head.blocks()[self.base_blocks()..];
         Particles::from_blocks([base.blocks(), head].concat(), self.whole.clone())
     }
 }
 
 /// A server that averages the bases of its clients by their rows.
-pub(super) struct BaseServer<B: Backend> {
+pub(super) struct BaseServer {
     /// The base under the initial head, which completes it to a whole network.
-    theta: Particles<B>,
+    theta: Particles,
     split: Split,
-    session: Session<B>,
+    session: Session,
 }
 
-impl<B: Backend> BaseServer<B> {
+impl BaseServer {
     /// A server that begins with this network.
-    pub fn new(theta: Particles<B>, split: Split, session: Session<B>) -> Self {
+    pub fn new(theta: Particles, split: Split, session: Session) -> Self {
         Self { theta, split, session }
     }
 }
 
-impl<B: Backend> ServerHalf<B> for BaseServer<B> {
+impl ServerHalf for BaseServer {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         self.split.message_of(&self.theta)
     }
@@ -107,7 +107,7 @@ impl<B: Backend> ServerHalf<B> for BaseServer<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 

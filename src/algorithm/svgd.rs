@@ -10,7 +10,6 @@ use super::keys::{BATCH, LIKELIHOOD_SCALE, LOCAL_STEPS, LocalConfig, MINIBATCH, 
 use super::kind::{Algorithm, Capabilities, VisitCost};
 use super::local::{self, LocalLoop};
 use super::relay::Relay;
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::protocol::{Halves, Setup};
 
@@ -59,7 +58,7 @@ impl Algorithm for SvgdConfig {
         self.local.cost(rows)
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // One client that holds every row; its optimiser runs on through all rounds.
         let visit = LocalLoop { local: self.local, reset_optimizer: false };
         let clients = local::clients(&mut setup, self.local.data(self.temperature), visit, 1.0);

@@ -20,7 +20,7 @@ use super::keys::{
 use super::kind::{Algorithm, Capabilities, REPLACES, Replies, UnusedKeys, VisitCost};
 use super::relay::Relay;
 use super::uploaded::Uploaded;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::kde::Kde;
 use crate::density::{KdeBandwidth, Likelihood, prior_score};
@@ -80,19 +80,19 @@ impl UDsvgdConfig {
 }
 
 /// The global posterior q of a round.
-enum Global<B: Backend> {
+enum Global {
     /// The prior q^(0) = p0, and the λ that a density of the particles would have.
     Prior(Arc<dyn Model>, f64),
     /// The density of the particles.
-    Kde(Box<Kde<B>>),
+    Kde(Box<Kde>),
 }
 
 /// From particles to a score at each of them.
-type ScoreOf<'a, B> = Box<dyn FnMut(&Particles<B>) -> Result<Score<B>, RunError> + 'a>;
+type ScoreOf<'a> = Box<dyn FnMut(&Particles) -> Result<Score, RunError> + 'a>;
 
-impl<B: Backend> Global<B> {
+impl Global {
     /// The score ∇ log q, for one loop with steps of at most this length; see [`Kde::evaluator`].
-    fn score(&self, longest_step: f64) -> ScoreOf<'_, B> {
+    fn score(&self, longest_step: f64) -> ScoreOf<'_> {
         match self {
             Self::Kde(kde) => {
                 let mut kde = kde.evaluator(longest_step);
@@ -104,11 +104,11 @@ impl<B: Backend> Global<B> {
 }
 
 /// The posterior q before and after one visit, and the particles Θ `[N, d]` of both densities.
-struct PastVisit<B: Backend> {
-    before: Global<B>,
-    after: Kde<B>,
-    sent: Particles<B>,
-    moved: Particles<B>,
+struct PastVisit {
+    before: Global,
+    after: Kde,
+    sent: Particles,
+    moved: Particles,
 }
 
 /// The names under which a client keeps which of its visits began with p0, and Θ before and after each visit.
@@ -116,22 +116,22 @@ const FROM_PRIOR: &str = "from_prior";
 const SENT: &str = "sent";
 const MOVED: &str = "moved";
 
-struct Client<B: Backend> {
+struct Client {
     config: UDsvgdConfig,
     svgd: Svgd,
     reset_optimizer: bool,
     model: Arc<dyn Model>,
-    likelihood: Likelihood<B>,
+    likelihood: Likelihood,
     /// The client's own rounds; their product is t_k.
-    visits: Vec<PastVisit<B>>,
+    visits: Vec<PastVisit>,
     /// Θ after the last visit, where the client predicts with it.
-    uploaded: Uploaded<B>,
+    uploaded: Uploaded,
     optimizer: OptimizerState,
-    like: Particles<B>,
-    session: Session<B>,
+    like: Particles,
+    session: Session,
 }
 
-impl<B: Backend> ClientHalf<B> for Client<B> {
+impl ClientHalf for Client {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         let theta = particles_of(&request.message, &self.like, &self.session)?;
         let mut optimizer = if self.reset_optimizer { OptimizerState::default() } else { self.optimizer.clone() };
@@ -143,13 +143,13 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         let svgd = self.svgd.scaled(request.step_factor());
         let mut others = cavity.score(svgd.optimizer.longest_step(theta.dim()));
         // ∇ log p̃_k = ∇ log q − ∇ log t_k − (1/α) ∇L_k
-        let tilted = |at: &Particles<B>| {
+        let tilted = |at: &Particles| {
             let score = likelihood.next_score(at, prior).plus(others(at)?);
             first_norm.take(&score, at)?;
             Ok(score)
         };
         let start = theta.clone();
-        let moved = svgd.run::<_, RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
+        let moved = svgd.run::<RunError>(start, steps, &mut optimizer, tilted, |done| watch(done, steps))?;
         drop(others);
         // The client's density of q after its visit is that of the particles that the server receives.
         let moved = as_sent(moved, request.wire, &self.session)?;
@@ -169,7 +169,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
         Ok(diagnosed(message_of(&moved)?, first_norm.get(), kde_ess))
     }
 
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(self.uploaded.predictor())
     }
 
@@ -189,7 +189,7 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
 
     fn state_bytes(&self) -> u64 {
         // Every visit keeps the particles of q before and after; p0 needs none.
-        let sets = |visit: &PastVisit<B>| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
+        let sets = |visit: &PastVisit| 1 + u64::from(matches!(visit.before, Global::Kde(_)));
         self.visits.iter().map(sets).sum::<u64>() * self.like.bytes() + self.uploaded.bytes()
     }
 
@@ -220,9 +220,9 @@ impl<B: Backend> ClientHalf<B> for Client<B> {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// Reads visit i from a state. Its densities follow from their centres.
-    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<PastVisit<B>, RunError> {
+    fn visit_in(&self, state: &State, i: usize, from_prior: bool) -> Result<PastVisit, RunError> {
         let read = |name: &str| state.particles(&format!("{name}_{i}"), self.like.layout(), &self.session);
         let (sent, moved) = (read(SENT)?, read(MOVED)?);
         let kde = Kde::new(&sent, self.config.density.kde())?;
@@ -234,7 +234,7 @@ impl<B: Backend> Client<B> {
     }
 
     /// The posterior q^(i−1) at the start of round i.
-    fn global(&self, theta: &Particles<B>, round: usize) -> Result<Global<B>, RunError> {
+    fn global(&self, theta: &Particles, round: usize) -> Result<Global, RunError> {
         let kde = Kde::new(theta, self.config.density.kde())?;
         // Where the densities' scores are 0, the local score contains the prior.
         Ok(match round == 1 && !kde.has_zero_score() {
@@ -245,13 +245,13 @@ impl<B: Backend> Client<B> {
 }
 
 /// The cavity q/t_k in terms of kernel density estimates.
-struct Cavity<'a, B: Backend> {
-    q: &'a Global<B>,
-    visits: &'a [PastVisit<B>],
+struct Cavity<'a> {
+    q: &'a Global,
+    visits: &'a [PastVisit],
     config: UDsvgdConfig,
 }
 
-impl<B: Backend> Cavity<'_, B> {
+impl Cavity<'_> {
     /// The weight of ∇ log p0 in the local score.
     fn prior_weight(&self) -> f64 {
         match self.q {
@@ -261,7 +261,7 @@ impl<B: Backend> Cavity<'_, B> {
     }
 
     /// The clipped score ρ·(∇ log q − ∇ log t_k), for one loop with steps of at most `longest_step`.
-    fn score(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+    fn score(&self, longest_step: f64) -> impl FnMut(&Particles) -> Result<Score, RunError> {
         let mut q = self.q.score(longest_step);
         let mut after: Vec<_> = self.visits.iter().map(|visit| visit.after.evaluator(longest_step)).collect();
         let mut before: Vec<_> = self.visits.iter().map(|visit| visit.before.score(longest_step)).collect();
@@ -308,7 +308,7 @@ impl Algorithm for UDsvgdConfig {
         self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
     }
 
-    fn build<B: Backend>(&self, mut setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A relay server over clients without past visits.
         let likelihoods = setup.likelihoods(self.local.data(self.temperature));
         let client = |(id, likelihood)| {

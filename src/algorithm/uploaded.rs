@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fedstein_models::Layout;
 
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -14,24 +14,24 @@ use crate::protocol::Predictor;
 const UPLOADED: &str = "uploaded";
 
 /// The Θ `[N, d]` that a client uploaded in its last visit, where it keeps it.
-pub(super) struct Uploaded<B: Backend> {
+pub(super) struct Uploaded {
     is_kept: bool,
-    last: Option<Particles<B>>,
+    last: Option<Particles>,
 }
 
-impl<B: Backend> Uploaded<B> {
+impl Uploaded {
     /// Before the first visit; `is_kept` where the client predicts with what it uploads.
     pub fn new(is_kept: bool) -> Self {
         Self { is_kept, last: None }
     }
 
     /// Keeps what a visit uploads.
-    pub fn set(&mut self, moved: &Particles<B>) {
+    pub fn set(&mut self, moved: &Particles) {
         self.last = self.is_kept.then(|| moved.clone());
     }
 
     /// The client's predictor: the global particles before its first visit.
-    pub fn predictor(&self) -> Predictor<B> {
+    pub fn predictor(&self) -> Predictor {
         self.last.clone().map_or(Predictor::Published, Predictor::Own)
     }
 
@@ -55,7 +55,7 @@ impl<B: Backend> Uploaded<B> {
     ///
     /// # Errors
     /// The particles have another layout.
-    pub fn restore(&mut self, state: &State, layout: &Arc<Layout>, session: &Session<B>) -> Result<(), RunError> {
+    pub fn restore(&mut self, state: &State, layout: &Arc<Layout>, session: &Session) -> Result<(), RunError> {
         self.last = match state.has(UPLOADED) {
             true => Some(state.particles(UPLOADED, layout, session)?),
             false => None,

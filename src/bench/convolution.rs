@@ -6,7 +6,6 @@ use super::cost::lenet;
 use super::network_step::Step;
 use super::synthetic::images;
 use super::timing::{Bench, Line};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::models::{LayerSpec, Network, StackConfig, WeightInit};
 
@@ -20,7 +19,7 @@ const LAYERS: [&str; 10] =
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     // N, B, and the number of steps of a unit.
     let [count, rows, steps] = bench.settings.size.pick([10, 250, 2], [2, 3, 1]);
     let layers = LayerSpec::read(&LAYERS)?;

@@ -11,7 +11,6 @@ use super::timing::{Bench, Line, median};
 use crate::algorithm::Algorithm;
 use crate::algorithm::dsvgd::{DsvgdConfig, Factors};
 use crate::algorithm::keys::DensityConfig;
-use crate::backend::Backend;
 use crate::density::KdeMode;
 use crate::error::RunError;
 use crate::protocol::{Ask, ClientHalf, Message, PARTICLES, Request, Setup};
@@ -30,7 +29,7 @@ struct Shape {
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 20, batch: 100, rows: 3000, steps: 200 };
     let shape = bench.settings.size.pick(full, Shape { count: 3, batch: 4, rows: 20, steps: 2 });
     let round = Round::new(shape, bench)?;
@@ -49,15 +48,15 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
 }
 
 /// The data and settings of a round.
-struct Round<'a, B: Backend> {
+struct Round<'a> {
     shape: Shape,
-    bench: &'a Bench<B>,
-    shard: Shard<B>,
+    bench: &'a Bench,
+    shard: Shard,
     request: Request,
 }
 
-impl<'a, B: Backend> Round<'a, B> {
-    fn new(shape: Shape, bench: &'a Bench<B>) -> Result<Self, RunError> {
+impl<'a> Round<'a> {
+    fn new(shape: Shape, bench: &'a Bench) -> Result<Self, RunError> {
         let network_shape = Networks::mnist(shape.count);
         let theta = particles(&*network(network_shape), shape.count, 1, &bench.session)?;
         let message = Message::default().with_array(PARTICLES, theta.to_array()?);
@@ -75,7 +74,7 @@ impl<'a, B: Backend> Round<'a, B> {
         self.client(density)?.handle(&self.request, &|_, _| {}).map(drop)
     }
 
-    fn client(&self, density: DensityConfig) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+    fn client(&self, density: DensityConfig) -> Result<Box<dyn ClientHalf>, RunError> {
         let Shape { count, batch, steps, .. } = self.shape;
         let config = DsvgdConfig {
             particles: count,

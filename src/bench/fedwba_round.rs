@@ -11,7 +11,6 @@ use super::synthetic::{DENSITY, images, local, network, particles, shards, strea
 use super::timing::{Bench, Line};
 use crate::algorithm::Algorithm;
 use crate::algorithm::fedwba::{FedWbaConfig, Over, Start, Weights};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::federation::fleet::{Fleet, InProcess};
 use crate::ot::{BarycenterConfig, Eq5, Iterate, barycenter, index_mean};
@@ -34,7 +33,7 @@ struct Shape {
 ///
 /// # Errors
 /// The device fails, particles diverge, or the barycenter is undefined.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let full = Shape { count: 10, batch: 250, rows: 1200, steps: 50, trained: 10, clients: 50 };
     let tiny = Shape { count: 3, batch: 4, rows: 8, steps: 2, trained: 2, clients: 4 };
     let shape = bench.settings.size.pick(full, tiny);
@@ -62,20 +61,20 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
 }
 
 /// Computes the barycenter from the mean by index; returns its number of updates.
-fn aggregate<B: Backend>(sets: &[Particles<B>]) -> Result<usize, RunError> {
+fn aggregate(sets: &[Particles]) -> Result<usize, RunError> {
     Ok(barycenter(sets, None, &index_mean(sets)?, &BarycenterConfig::default())?.iterations())
 }
 
-struct Round<'a, B: Backend> {
-    fleet: InProcess<'static, B>,
+struct Round<'a> {
+    fleet: InProcess<'static>,
     requests: Vec<Request>,
     /// The particle sets of all clients, `[K]` sets of `[N, d]`.
-    sets: Vec<Particles<B>>,
-    bench: &'a Bench<B>,
+    sets: Vec<Particles>,
+    bench: &'a Bench,
 }
 
-impl<'a, B: Backend> Round<'a, B> {
-    fn new(shape: Shape, bench: &'a Bench<B>) -> Result<Self, RunError> {
+impl<'a> Round<'a> {
+    fn new(shape: Shape, bench: &'a Bench) -> Result<Self, RunError> {
         let Shape { count, batch, rows, steps, trained, clients } = shape;
         let (networks, session) = (Networks::mnist(count), bench.session.clone());
         let model = network(networks);
@@ -119,11 +118,11 @@ impl<'a, B: Backend> Round<'a, B> {
         let message = SharedMessage::from(halves.server.configure(1)?);
         let request = |client| Request::new(1, client, Ask::Train, message.clone());
         let requests = (0..trained).map(request).collect();
-        Ok(Self { fleet: InProcess::new(halves.clients), requests, sets, bench })
+        Ok(Self { fleet: InProcess::new(halves.clients, bench.session.backend()), requests, sets, bench })
     }
 
     /// Trains the clients; returns their particles.
-    fn train(&self) -> Result<Vec<Particles<B>>, RunError> {
+    fn train(&self) -> Result<Vec<Particles>, RunError> {
         let replies = self.fleet.dispatch(&self.requests, &|_, _| {}).into_iter();
         // The round is settled, so that the same requests train again the next time.
         self.fleet.settle(1, &(0..self.requests.len()).collect::<Vec<_>>());

@@ -6,7 +6,6 @@ use super::network_step::Step;
 use super::selection::Selection;
 use super::size::Size;
 use super::timing::Bench;
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::report::{AxisSpec, FigureLine, FigurePoint, LineFigure, Stroke};
 
@@ -70,14 +69,14 @@ impl Variable {
     ///
     /// # Errors
     /// The device fails, or particles diverge.
-    pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Series, RunError> {
+    pub fn measure(self, bench: &Bench) -> Result<Series, RunError> {
         let doublings = bench.settings.size.pick(4, 1);
         let values = (0..=doublings).map(|power| self.first(bench.settings.size) << power);
         let points = values.map(|value| self.point(value, bench)).collect::<Result<_, _>>()?;
         Ok(Series { variable: self, points })
     }
 
-    fn point<B: Backend>(self, value: usize, bench: &Bench<B>) -> Result<(usize, f64), RunError> {
+    fn point(self, value: usize, bench: &Bench) -> Result<(usize, f64), RunError> {
         let size = bench.settings.size;
         let (count, rows) = size.pick((20, 100), (2, 3));
         let step = |networks: Networks, rows: usize| {

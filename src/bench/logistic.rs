@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::cost::logistic;
 use super::synthetic::{particles, shards, standardised, streams, svgd};
 use super::timing::{Bench, Line};
-use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::models::{BlrConfig, Model, Network};
@@ -23,7 +22,7 @@ const BATCH: usize = 100;
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let (rows, steps) = bench.settings.size.pick((20_000, 200), (200, 3));
     let shard = shards(standardised(3, rows, FEATURES), 1, &bench.session).remove(0);
     let model: Arc<dyn Model> = Arc::new(Network::new(BlrConfig::new(FEATURES)));
@@ -34,8 +33,8 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
         let mut likelihood = Likelihood::new(model.clone(), shard.clone(), minibatches, LikelihoodScale::Full, 1.0);
         let run = || {
             likelihood.start_visit(1);
-            let score = |at: &Particles<B>| Ok(likelihood.next_score(at, 1.0));
-            svgd.run::<_, RunError>(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
+            let score = |at: &Particles| Ok(likelihood.next_score(at, 1.0));
+            svgd.run::<RunError>(initial.clone(), steps, &mut OptimizerState::default(), score, |_| {}).map(drop)
         };
         let name = format!("W3 blr L={steps} N={count}");
         let mut line = bench.line(name, logistic(count, BATCH, FEATURES, steps), 1, run)?;

@@ -42,7 +42,6 @@ pub use roofline::Ceilings;
 pub use size::Size;
 pub use timing::{Bench, Line, Record, Settings, Threads};
 
-use crate::backend::Backend;
 use crate::error::RunError;
 
 /// A workload by its number.
@@ -88,7 +87,7 @@ impl Workload {
     ///
     /// # Errors
     /// The device fails, or particles diverge, in which case there is no time.
-    pub fn measure<B: Backend>(self, bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+    pub fn measure(self, bench: &Bench) -> Result<Vec<Line>, RunError> {
         match self {
             Self::W1 => network_step::lines(bench),
             Self::W2 => dsvgd_round::lines(bench),

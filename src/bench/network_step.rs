@@ -9,7 +9,7 @@ use super::cost::Networks;
 use super::synthetic::{images, network, particles, shards, streams, svgd};
 use super::timing::{Bench, Line};
 use crate::algorithm::newton::SiteSum;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::Dataset;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
@@ -22,7 +22,7 @@ use crate::stein::{OptimizerState, Svgd};
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     // N, B, and the number of steps of a unit.
     let sizes =
         bench.settings.size.pick([[20, 100, 10], [10, 250, 10], [100, 100, 3]], [[3, 4, 2], [2, 5, 2], [4, 4, 1]]);
@@ -36,20 +36,20 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
 }
 
 /// SVGD of a model on one minibatch; each call continues from the previous particles.
-pub(super) struct Step<B: Backend> {
+pub(super) struct Step {
     svgd: Svgd,
-    likelihood: Likelihood<B>,
-    particles: Particles<B>,
+    likelihood: Likelihood,
+    particles: Particles,
     state: OptimizerState,
-    sites: Option<SiteSum<B>>,
+    sites: Option<SiteSum>,
 }
 
-impl<B: Backend> Step<B> {
+impl Step {
     /// Prepares N particles of a model, with all rows of a data set as the minibatch.
     ///
     /// # Errors
     /// A particle cannot be copied to the device, or the device fails.
-    pub fn new(model: Arc<dyn Model>, count: usize, data: Dataset, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn new(model: Arc<dyn Model>, count: usize, data: Dataset, session: &Session) -> Result<Self, RunError> {
         let rows = data.rows();
         let shard = shards(data, 1, session).remove(0);
         let minibatches = Minibatches::new(Order::SequentialRestart, rows, rows, streams(), 0);
@@ -66,13 +66,13 @@ impl<B: Backend> Step<B> {
     ///
     /// # Errors
     /// A particle cannot be copied to the device, or the device fails.
-    pub fn of_network(shape: Networks, rows: usize, session: &Session<B>) -> Result<Self, RunError> {
+    pub fn of_network(shape: Networks, rows: usize, session: &Session) -> Result<Self, RunError> {
         Self::new(network(shape), shape.particles, images(1, rows, shape.inputs, shape.outputs), session)
     }
 
     /// The same with the other clients' sites in the score, as a visit of newton-dsvgd has them, from the particles at
     /// which they were taken.
-    pub fn with_sites(self, sites: SiteSum<B>) -> Self {
+    pub fn with_sites(self, sites: SiteSum) -> Self {
         Self { particles: sites.from().clone(), sites: Some(sites), ..self }
     }
 
@@ -82,14 +82,14 @@ impl<B: Backend> Step<B> {
     /// The device fails, or particles diverge.
     pub fn run(&mut self, steps: usize) -> Result<(), RunError> {
         let Self { svgd, likelihood, particles, state, sites } = self;
-        let score = |at: &Particles<B>| {
+        let score = |at: &Particles| {
             let own = likelihood.next_score(at, 1.0);
             Ok(match sites {
                 None => own,
                 Some(sites) => own.plus(sites.score(at)),
             })
         };
-        *particles = svgd.run::<_, RunError>(particles.clone(), steps, state, score, |_| {})?;
+        *particles = svgd.run::<RunError>(particles.clone(), steps, state, score, |_| {})?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::synthetic::{images, local, network, particles, shards, streams, svgd}
 use super::timing::{Bench, Line, median};
 use crate::algorithm::Algorithm;
 use crate::algorithm::newton::{Client, CurvatureRule, NewtonConfig, ScaleRule, SiteSum};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Ask, ClientHalf, ClientId, Halves, Message, PARTICLES, Request, ServerHalf, Setup, all_here};
@@ -30,7 +30,7 @@ struct Shape {
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let size = bench.settings.size;
     let full = Shape { count: 20, batch: 100, rows: 3000, steps: 200 };
     let shape = size.pick(full, Shape { count: 3, batch: 4, rows: 20, steps: 2 });
@@ -63,7 +63,7 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
 ///
 /// # Errors
 /// The device fails, or particles diverge.
-fn steps_in_turn<B: Backend>(bench: &Bench<B>, shape: Shape) -> Result<[Line; 2], RunError> {
+fn steps_in_turn(bench: &Bench, shape: Shape) -> Result<[Line; 2], RunError> {
     let Shape { count, batch, steps, .. } = shape;
     let networks = Networks::mnist(count);
     let step = || Step::of_network(networks, batch, &bench.session);
@@ -82,15 +82,15 @@ fn steps_in_turn<B: Backend>(bench: &Bench<B>, shape: Shape) -> Result<[Line; 2]
 }
 
 /// The first of two clients, and the request to it after a visit of the second one.
-struct Visit<B: Backend> {
-    client: Client<B>,
+struct Visit {
+    client: Client,
     request: Request,
     /// Θ of the request.
-    theta: Particles<B>,
+    theta: Particles,
 }
 
-impl<B: Backend> Visit<B> {
-    fn new(shape: Shape, session: &Session<B>) -> Result<Self, RunError> {
+impl Visit {
+    fn new(shape: Shape, session: &Session) -> Result<Self, RunError> {
         // One step is enough for a site.
         let Halves { mut server, mut clients } = config(Shape { steps: 1, ..shape }).build(setup(shape, session)?)?;
         let first = request(&*server, 1, 1)?;
@@ -109,13 +109,13 @@ impl<B: Backend> Visit<B> {
     }
 
     /// The second client's site in the request.
-    fn sites(&self) -> Result<SiteSum<B>, RunError> {
+    fn sites(&self) -> Result<SiteSum, RunError> {
         let sites = self.client.cavity(&self.theta, &self.request.message)?;
         sites.ok_or_else(|| RunError::Config("the second client has left no site".into()))
     }
 }
 
-fn request<B: Backend>(server: &dyn ServerHalf<B>, round: usize, client: ClientId) -> Result<Request, RunError> {
+fn request(server: &dyn ServerHalf, round: usize, client: ClientId) -> Result<Request, RunError> {
     let message = match server.configure_for(round, client)? {
         Some(own) => own,
         None => server.configure(round)?,
@@ -133,7 +133,7 @@ fn config(Shape { count, batch, steps, .. }: Shape) -> NewtonConfig {
     }
 }
 
-fn setup<B: Backend>(Shape { count, rows, .. }: Shape, session: &Session<B>) -> Result<Setup<B>, RunError> {
+fn setup(Shape { count, rows, .. }: Shape, session: &Session) -> Result<Setup, RunError> {
     let networks = Networks::mnist(count);
     let model = network(networks);
     let data = images(8, 2 * rows, networks.inputs, networks.outputs);

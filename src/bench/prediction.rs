@@ -3,7 +3,6 @@
 use super::cost::Networks;
 use super::synthetic::{AS_IT_IS, KDE, images, network, particles};
 use super::timing::{Bench, Line};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
 use crate::protocol::Posterior;
@@ -15,7 +14,7 @@ const CHUNK: usize = 1000;
 ///
 /// # Errors
 /// The device fails.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let (count, rows) = bench.settings.size.pick((20, 10_000), (3, 50));
     let shape = Networks::mnist(count);
     let model = network(shape);

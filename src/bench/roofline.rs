@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::cost::Cost;
 use super::size::Size;
 use super::timing::Bench;
-use crate::backend::Backend;
 use crate::error::RunError;
 
 /// The bytes that a copy reads, and as many that it writes: more than any cache holds.
@@ -38,7 +37,7 @@ impl Ceilings {
     ///
     /// # Errors
     /// The device fails.
-    pub fn measure<B: Backend>(bench: &Bench<B>) -> Result<Self, RunError> {
+    pub fn measure(bench: &Bench) -> Result<Self, RunError> {
         let (shapes, copied) = match bench.settings.size {
             Size::Full => (&SHAPES[..], COPIED),
             Size::Tiny => (&TINY_SHAPES[..], 1 << 20),
@@ -49,7 +48,11 @@ impl Ceilings {
             let seconds = best(bench, || drop(a.clone().matmul(b.clone())))?;
             gflops = gflops.max(2e-9 * (m * k * n) as f64 / seconds);
         }
-        let seconds = if B::PARALLEL_CLIENTS { copy_on_host(bench, copied)? } else { copy_on_device(bench, copied)? };
+        let seconds = if bench.session.backend().has_parallel_clients() {
+            copy_on_host(bench, copied)?
+        } else {
+            copy_on_device(bench, copied)?
+        };
         Ok(Self { gflops, gbs: 2e-9 * copied as f64 / seconds })
     }
 
@@ -60,7 +63,7 @@ impl Ceilings {
 }
 
 /// The rate of a copy between plain slices, one piece per thread.
-fn copy_on_host<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunError> {
+fn copy_on_host(bench: &Bench, bytes: usize) -> Result<f64, RunError> {
     let (from, mut to) = (vec![1.0f32; bytes / 4], vec![0.0f32; bytes / 4]);
     let piece = from.len().div_ceil(rayon::current_num_threads());
     best(bench, || {
@@ -71,18 +74,18 @@ fn copy_on_host<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunEr
 }
 
 /// The rate of an elementwise operation that reads and writes every element.
-fn copy_on_device<B: Backend>(bench: &Bench<B>, bytes: usize) -> Result<f64, RunError> {
+fn copy_on_device(bench: &Bench, bytes: usize) -> Result<f64, RunError> {
     let buffers: Vec<Tensor<2>> = (0..BUFFERS).map(|_| ones(bench, [bytes / 4 / BUFFERS / 64, 64])).collect();
     best(bench, || buffers.iter().for_each(|buffer| drop(buffer.clone().add_scalar(1.0))))
 }
 
-fn ones<B: Backend>(bench: &Bench<B>, shape: [usize; 2]) -> Tensor<2> {
+fn ones(bench: &Bench, shape: [usize; 2]) -> Tensor<2> {
     let data = TensorData::new(vec![1.0f32; shape[0] * shape[1]], shape);
     Tensor::from_data(data, (bench.session.device(), bench.session.dtype()))
 }
 
 /// The least seconds of several repetitions, without the first two.
-fn best<B: Backend>(bench: &Bench<B>, mut go: impl FnMut()) -> Result<f64, RunError> {
+fn best(bench: &Bench, mut go: impl FnMut()) -> Result<f64, RunError> {
     let mut least = f64::INFINITY;
     let (mut goes, begun) = (0, Instant::now());
     while goes < 5 || begun.elapsed() < BUDGET {

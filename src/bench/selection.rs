@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use super::cost::Networks;
 use super::synthetic::{images, network, particles, shards, streams};
 use super::timing::{Bench, Line};
-use crate::backend::Backend;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -18,7 +17,7 @@ use crate::stein::{Kernel, SteinForm};
 ///
 /// # Errors
 /// The device fails.
-pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError> {
+pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, RunError> {
     let (clients, rows, count) = bench.settings.size.pick((120, 400, 20), (4, 5, 3));
     let selection = Selection::new(clients, rows, count, bench)?;
     let shape = Networks::mnist(count);
@@ -32,17 +31,19 @@ pub(super) fn lines<B: Backend>(bench: &Bench<B>) -> Result<Vec<Line>, RunError>
 }
 
 /// The clients, and the particles at which their scores are computed.
-pub(super) struct Selection<B: Backend> {
-    likelihoods: Vec<Likelihood<B>>,
-    theta: Particles<B>,
+pub(super) struct Selection {
+    likelihoods: Vec<Likelihood>,
+    theta: Particles,
+    /// Whether the clients may compute at the same time.
+    parallel: bool,
 }
 
-impl<B: Backend> Selection<B> {
+impl Selection {
     /// Prepares K clients with `rows` rows each and N = `count` networks 784-100-10.
     ///
     /// # Errors
     /// A particle cannot be copied to the device.
-    pub fn new(clients: usize, rows: usize, count: usize, bench: &Bench<B>) -> Result<Self, RunError> {
+    pub fn new(clients: usize, rows: usize, count: usize, bench: &Bench) -> Result<Self, RunError> {
         let shape = Networks::mnist(count);
         let model = network(shape);
         let data = images(4, clients * rows, shape.inputs, shape.outputs);
@@ -51,13 +52,14 @@ impl<B: Backend> Selection<B> {
             let minibatches = Minibatches::new(Order::Iid, rows, rows, streams(), client);
             Likelihood::new(model.clone(), shard, minibatches, LikelihoodScale::Full, 1.0)
         };
-        Ok(Self { likelihoods: shards.map(likelihood).collect(), theta: particles(&*model, count, 0, &bench.session)? })
+        let (likelihoods, theta) = (shards.map(likelihood).collect(), particles(&*model, count, 0, &bench.session)?);
+        Ok(Self { likelihoods, theta, parallel: bench.session.backend().has_parallel_clients() })
     }
 
     /// The scores of all clients on all their rows, `[K]` sets of `[N, d]`.
-    fn scores(&self) -> Vec<Particles<B>> {
-        let score = |likelihood: &Likelihood<B>| likelihood.score_in(&self.theta, Rows::Full, 1, 0.0);
-        if B::PARALLEL_CLIENTS {
+    fn scores(&self) -> Vec<Particles> {
+        let score = |likelihood: &Likelihood| likelihood.score_in(&self.theta, Rows::Full, 1, 0.0);
+        if self.parallel {
             self.likelihoods.par_iter().map(score).collect()
         } else {
             self.likelihoods.iter().map(score).collect()

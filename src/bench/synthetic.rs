@@ -9,7 +9,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::algorithm::keys::{DensityConfig, LocalConfig};
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode, LikelihoodScale};
 use crate::error::RunError;
@@ -84,7 +84,7 @@ fn classified(features: Array2<f32>, labels: Vec<usize>, classes: usize) -> Data
 }
 
 /// K clients with the same number of rows each.
-pub(super) fn shards<B: Backend>(data: Dataset, clients: usize, session: &Session<B>) -> Vec<Shard<B>> {
+pub(super) fn shards(data: Dataset, clients: usize, session: &Session) -> Vec<Shard> {
     let table = Table::new(data, &AS_IT_IS);
     let rows = table.rows() / clients;
     let shard = |client| Shard::new(table.clone(), (client * rows..(client + 1) * rows).collect(), session.clone());
@@ -100,12 +100,7 @@ pub(super) fn network(shape: Networks) -> Arc<dyn Model> {
 ///
 /// # Errors
 /// A particle cannot be copied to the device.
-pub(super) fn particles<B: Backend>(
-    model: &dyn Model,
-    count: usize,
-    set: usize,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+pub(super) fn particles(model: &dyn Model, count: usize, set: usize, session: &Session) -> Result<Particles, RunError> {
     let mut rng = streams().rng(Purpose::InitialParticles, set, 0);
     let rows = (0..count).flat_map(|_| model.initial(&mut rng)).collect();
     let array = Array { shape: vec![count, model.layout().dim()], values: Values::F64(rows) };

@@ -6,7 +6,6 @@ use super::activity;
 use super::growth::Series;
 use super::roofline::Ceilings;
 use super::timing::{Bench, Line};
-use crate::backend::Backend;
 use crate::machine;
 
 /// The number of cores that other processes use on average, beyond which a line is marked: a tenth, as in the
@@ -14,13 +13,13 @@ use crate::machine;
 const DISTURBED: f64 = 0.1;
 
 /// The description of the machine and the backend.
-pub fn heading<B: Backend>(bench: &Bench<B>) -> String {
+pub fn heading(bench: &Bench) -> String {
     let processor = machine::processor().unwrap_or_else(|| "unknown".into());
     let load = activity::load().map_or_else(String::new, |load| format!(", load {load:.2}"));
     let threads = rayon::current_num_threads();
     format!(
         "processor  {processor}, {threads} threads{load}\nbackend    {}: {}, f32\n",
-        B::NAME,
+        bench.session.backend().name(),
         bench.session.hardware()
     )
 }

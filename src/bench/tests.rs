@@ -3,9 +3,9 @@ use super::growth::{Series, Variable};
 use super::*;
 use crate::backend::{Flex, Precision, Session};
 
-fn tiny() -> Bench<Flex> {
+fn tiny() -> Bench {
     let settings = Settings { seconds: 0.01, size: Size::Tiny, allocations: None };
-    Bench { session: Session::open(Precision::F32).unwrap(), settings }
+    Bench { session: Session::open::<Flex>(Precision::F32).unwrap(), settings }
 }
 
 #[test]

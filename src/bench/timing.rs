@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::activity::{self, Activity};
 use super::cost::Cost;
 use super::size::Size;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::machine;
 use crate::statistics::median_of_sorted;
@@ -39,9 +39,9 @@ impl Default for Settings {
 
 /// An open device and the settings of the bench.
 #[derive(Debug)]
-pub struct Bench<B: Backend> {
+pub struct Bench {
     /// The device.
-    pub session: Session<B>,
+    pub session: Session,
     /// The budget and the size.
     pub settings: Settings,
 }
@@ -132,7 +132,7 @@ struct Series<'a> {
     allocations: u64,
 }
 
-impl<B: Backend> Bench<B> {
+impl Bench {
     /// Times a unit of work that consists of `parts` equal parts, and returns the time of one part.
     ///
     /// # Errors
@@ -196,12 +196,15 @@ impl<B: Backend> Bench<B> {
 
     /// The line of these times.
     pub(super) fn line_of(&self, name: impl Into<String>, cost: Option<Cost>, timed: &Timed) -> Line {
-        let threads =
-            if B::PARALLEL_CLIENTS { Threads::Cpu(rayon::current_num_threads()) } else { Threads::Gpu(B::NAME) };
+        let backend = self.session.backend();
+        let threads = match backend.has_parallel_clients() {
+            true => Threads::Cpu(rayon::current_num_threads()),
+            false => Threads::Gpu(backend.name()),
+        };
         let times = &timed.milliseconds;
         let record = Record {
             name: name.into(),
-            implementation: format!("fedstein/{}", B::NAME),
+            implementation: format!("fedstein/{}", backend.name()),
             median: median(times),
             min: times.iter().copied().fold(f64::INFINITY, f64::min),
             max: times.iter().copied().fold(0.0, f64::max),

@@ -7,7 +7,7 @@ use fedstein_models::Layout;
 
 use super::{CheckpointError, State};
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::particles::Particles;
 use crate::stein::OptimizerState;
 
@@ -16,7 +16,7 @@ impl State {
     ///
     /// # Errors
     /// The device fails.
-    pub fn with_particles<B: Backend>(self, name: &str, particles: &Particles<B>) -> Result<Self, CheckpointError> {
+    pub fn with_particles(self, name: &str, particles: &Particles) -> Result<Self, CheckpointError> {
         Ok(self.with_array(name, particles.to_array()?))
     }
 
@@ -24,12 +24,7 @@ impl State {
     ///
     /// # Errors
     /// The particles are missing, have another type than the session's, or another layout.
-    pub fn particles<B: Backend>(
-        &self,
-        name: &str,
-        layout: &Arc<Layout>,
-        session: &Session<B>,
-    ) -> Result<Particles<B>, CheckpointError> {
+    pub fn particles(&self, name: &str, layout: &Arc<Layout>, session: &Session) -> Result<Particles, CheckpointError> {
         let array = self.typed(name, session)?;
         let particles = Particles::from_array(array, layout, session);
         particles.map_err(|reason| CheckpointError::Content(format!("the state's \"{name}\": {reason}")))
@@ -54,7 +49,7 @@ impl State {
     ///
     /// # Errors
     /// The state is missing, or has another type than the session's.
-    pub fn optimizer<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<OptimizerState, CheckpointError> {
+    pub fn optimizer(&self, name: &str, session: &Session) -> Result<OptimizerState, CheckpointError> {
         let part = self.part(name);
         let tensors = |of: &str| -> Result<Vec<Tensor<2>>, CheckpointError> {
             let blocks = 0..part.count(&format!("{of}_blocks"))?;
@@ -64,7 +59,7 @@ impl State {
     }
 
     /// The array of this name, which must have the session's type: a conversion would change the bits.
-    fn typed<B: Backend>(&self, name: &str, session: &Session<B>) -> Result<&Array, CheckpointError> {
+    fn typed(&self, name: &str, session: &Session) -> Result<&Array, CheckpointError> {
         let array = self.array(name)?;
         let fits = match array.values {
             Values::F32(_) => session.dtype() == DType::F32,
@@ -86,7 +81,7 @@ fn array_of(tensor: &Tensor<2>) -> Result<Array, CheckpointError> {
     Ok(Array { shape, values })
 }
 
-fn tensor_of<B: Backend>(array: &Array, session: &Session<B>) -> Result<Tensor<2>, CheckpointError> {
+fn tensor_of(array: &Array, session: &Session) -> Result<Tensor<2>, CheckpointError> {
     let [rows, columns] = array.shape[..] else {
         return Err(CheckpointError::Content(format!("an optimiser's block is {:?}, not a matrix", array.shape)));
     };

@@ -6,12 +6,11 @@ use std::io::Write;
 use std::path::Path;
 
 use super::threads::on_threads;
-use crate::backend::{Backend, OnBackend, Precision, Session, dispatch};
+use crate::backend::{AnyBackend, Precision};
 use crate::bench::bands::{self, Bands};
 use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Line, Settings, Size, table};
 use crate::cli::{self, CliError, print_text};
-use crate::error::RunError;
 use crate::machine;
 use crate::report::files::write_atomic;
 
@@ -21,27 +20,19 @@ use crate::report::files::write_atomic;
 /// The backend cannot be opened, a workload fails, or an output cannot be written.
 pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
     // A number of threads needs a pool of its own: the command runs on a thread of the program's, whose size is fixed.
-    let (threads, backend) = (typed.threads().unwrap_or(0), typed.backend.clone());
-    on_threads(threads, || dispatch(&backend, Job(typed))).map_err(CliError::Failed)??
+    let (threads, backend) = (typed.threads().unwrap_or(0), AnyBackend::named(&typed.backend)?);
+    on_threads(threads, || bench_on(backend, &typed)).map_err(CliError::Failed)?
 }
 
-struct Job(cli::Bench);
-
-impl OnBackend for Job {
-    type Output = Result<(), CliError>;
-
-    fn run<B: Backend>(self) -> Result<(), CliError> {
-        let Self(typed) = self;
-        let json = typed.json.as_deref().map(appended).transpose()?;
-        let bands = Recorded::open::<B>(&typed)?;
-        let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
-        let session = Session::<B>::open(Precision::F32).map_err(RunError::from)?;
-        let bench = Bench { session, settings };
-        print_text(&table::heading(&bench))?;
-        match &typed.growth {
-            Some(path) => grow(&bench, path),
-            None => workloads(&bench, &typed, json, bands),
-        }
+fn bench_on(backend: AnyBackend, typed: &cli::Bench) -> Result<(), CliError> {
+    let json = typed.json.as_deref().map(appended).transpose()?;
+    let bands = Recorded::open(backend, typed)?;
+    let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
+    let bench = Bench { session: backend.open(Precision::F32)?, settings };
+    print_text(&table::heading(&bench))?;
+    match &typed.growth {
+        Some(path) => grow(&bench, path),
+        None => workloads(&bench, typed, json, bands),
     }
 }
 
@@ -59,11 +50,11 @@ enum Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    fn open<B: Backend>(typed: &'a cli::Bench) -> Result<Self, CliError> {
-        let (backend, threads) = (B::NAME, rayon::current_num_threads());
+    fn open(backend: AnyBackend, typed: &'a cli::Bench) -> Result<Self, CliError> {
+        let threads = rayon::current_num_threads();
         let read = |path: &Path| -> Result<Bands, CliError> {
             let bands = Bands::read(path).map_err(CliError::Usage)?;
-            let fits = bands.fits(backend, threads);
+            let fits = bands.fits(backend.name(), threads);
             fits.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
             Ok(bands)
         };
@@ -71,7 +62,8 @@ impl<'a> Recorded<'a> {
             (Some(path), _) => Ok(Self::Check(path, read(path)?)),
             (None, Some(path)) if path.exists() => Ok(Self::Record(path, read(path)?)),
             (None, Some(path)) => {
-                let bands = Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend, threads);
+                let bands =
+                    Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend.name(), threads);
                 Ok(Self::Record(path, bands))
             }
             (None, None) => Ok(Self::None),
@@ -105,12 +97,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-fn workloads<B: Backend>(
-    bench: &Bench<B>,
-    typed: &cli::Bench,
-    mut json: Option<File>,
-    bands: Recorded<'_>,
-) -> Result<(), CliError> {
+fn workloads(bench: &Bench, typed: &cli::Bench, mut json: Option<File>, bands: Recorded<'_>) -> Result<(), CliError> {
     let ceilings = Ceilings::measure(bench)?;
     print_text(&table::columns(&ceilings))?;
     let mut lines = Vec::new();
@@ -130,14 +117,14 @@ fn workloads<B: Backend>(
     bands.close(&lines, &ceilings)
 }
 
-fn grow<B: Backend>(bench: &Bench<B>, path: &Path) -> Result<(), CliError> {
+fn grow(bench: &Bench, path: &Path) -> Result<(), CliError> {
     let mut all: Vec<Series> = Vec::new();
     for variable in Variable::ALL {
         let series = variable.measure(bench)?;
         print_text(&table::growth(&series))?;
         all.push(series);
     }
-    let on = format!("{} on {}", B::NAME, bench.session.hardware());
+    let on = format!("{} on {}", bench.session.backend().name(), bench.session.hardware());
     if let Some(svg) = growth::picture(&all, &on).svg() {
         write_atomic(path, svg.as_bytes()).map_err(|error| CliError::Failed(error.to_string()))?;
         print_text(&format!("\npicture    {}\n", path.display()))?;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::backend::Backend;
 use crate::cli::{CliError, print_note};
 use crate::error::RunError;
 use crate::experiment::Config;
@@ -44,11 +43,11 @@ pub(super) fn recalibrated(
 ///
 /// # Errors
 /// As [`Finished::client_predictor`].
-pub(super) fn predictor<B: Backend>(
+pub(super) fn predictor(
     (run, config): (&Finished, &Config),
     client: Option<&str>,
     data_dir: &Path,
-) -> Result<Option<ClientPredictor<B>>, RunError> {
+) -> Result<Option<ClientPredictor>, RunError> {
     let Some(name) = client else { return Ok(None) };
     let predictor = run.client_predictor(config, AskedClient { name, data_dir }).map_err(of_option)?;
     predictor.note().into_iter().for_each(print_note);

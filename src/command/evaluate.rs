@@ -4,22 +4,19 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::client;
-use super::new_rows;
+use super::new_rows::{self, on_backend};
 use super::output::NewDirectory;
 use super::{headline, output};
-use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
 use crate::datasets::columns::{Notation, places};
 use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
-use crate::experiment::config::schema;
 use crate::experiment::external::{About, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::listed;
 use crate::experiment::new_rows::Besides;
-use crate::experiment::recalibrated::Recalibrated;
 use crate::experiment::row_groups::RowGroups;
-use crate::experiment::{Config, Overrides, run_dir};
+use crate::experiment::{Config, run_dir};
 use crate::report::{decimals, quoted};
 
 /// The name of a report for programs.
@@ -43,9 +40,7 @@ const NO_SETS: &str = "these are a site's own results by an earlier version: pre
 /// The run or the rows cannot be read, the backend cannot be opened, or the predictions cannot be made or written.
 pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
-    let config = run.config()?;
-    let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
-    schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
+    let config = on_backend(run.config()?, typed.backend.as_deref())?;
     let out = match &typed.out {
         Some(out) => out.clone(),
         None => default_out(&run, &typed)?,
@@ -60,8 +55,8 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     }
     let target = Target::of(&run, &config, typed.target.as_deref())?;
     let (rows, about) = read(&run, &new_rows::config_of_rows(&run, &config, &typed.written)?, &typed, &target)?;
-    let job = Job { run: &run, config: &config, typed: &typed, recalibrated: &recalibrated, rows };
-    let evaluated = dispatch(&backend, job)??;
+    let client = client::predictor((&run, &config), typed.own.client.as_deref(), typed.own.data_dir())?;
+    let evaluated = run.evaluate(&config, client, &recalibrated, rows)?;
 
     let is_own = typed.own.client.is_some();
     run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
@@ -200,24 +195,6 @@ fn targets(
         wrong(row, format!("a class of the run, {}", listed(names)))
     })?;
     Ok(Targets::Classes { labels, names: names.clone() })
-}
-
-struct Job<'a> {
-    run: &'a Finished,
-    config: &'a Config,
-    typed: &'a Evaluate,
-    recalibrated: &'a Recalibrated,
-    rows: LabelledRows,
-}
-
-impl OnBackend for Job<'_> {
-    type Output = Result<Evaluated, RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { run, config, typed, recalibrated, rows } = self;
-        let client = client::predictor::<B>((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
-        run.evaluate(config, client, recalibrated, rows)
-    }
 }
 
 /// The headline, what temperature and sets do, the groups and the place of the report.

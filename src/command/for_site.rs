@@ -3,21 +3,23 @@
 use std::path::Path;
 
 use super::threads::on_threads;
-use crate::backend::{OnBackend, dispatch};
+use crate::backend::AnyBackend;
 use crate::cli::CliError;
+use crate::experiment::at_site::SiteClient;
+use crate::remote::Limits;
 use crate::site::{SiteConfig, SiteRows};
 
 /// Opens a site, and does some work for it on its own backend and threads.
 ///
 /// # Errors
 /// The site's own file, its rows or its backend is unusable, the threads cannot be started, or the error of the work.
-pub(super) fn for_site<J>(file: &Path, job: impl FnOnce(SiteConfig, SiteRows) -> J) -> Result<(), CliError>
-where
-    J: OnBackend<Output = Result<(), CliError>> + Send,
-{
+pub(super) fn for_site(
+    file: &Path,
+    work: impl FnOnce(SiteClient, Limits) -> Result<(), CliError> + Send,
+) -> Result<(), CliError> {
     let site = SiteConfig::load(file)?;
     let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    let (backend, threads) = (site.backend.clone(), site.threads);
-    let job = job(site, rows);
-    on_threads(threads, || dispatch(&backend, job)).map_err(CliError::Failed)??
+    AnyBackend::named(&site.backend)?;
+    let (threads, limits) = (site.threads, Limits::of(site.limits.bytes()));
+    on_threads(threads, || work(SiteClient::new(site, rows), limits)).map_err(CliError::Failed)?
 }

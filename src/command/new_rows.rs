@@ -1,11 +1,25 @@
-//! How the new rows of a file for a finished run are written.
+//! The run's configuration for new rows: the backend that predicts them, and how their file is written.
 
 use toml::Value;
 
+use crate::backend::AnyBackend;
 use crate::cli::{CliError, Written};
-use crate::experiment::Config;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
+use crate::experiment::{Config, Overrides};
+
+/// The run's configuration on the backend that is asked for, if one is.
+///
+/// # Errors
+/// There is no such backend, or it is not compiled in.
+pub(super) fn on_backend(mut config: Config, asked: Option<&str>) -> Result<Config, CliError> {
+    if let Some(name) = asked {
+        schema().check_overrides(&Overrides { backend: Some(name.to_owned()), ..Overrides::default() })?;
+        config.backend = name.to_owned();
+    }
+    AnyBackend::named(&config.backend)?;
+    Ok(config)
+}
 
 /// The run's configuration, with the cells of its table written as those of a file of new rows.
 ///

@@ -4,19 +4,17 @@ use std::path::Path;
 
 use super::client;
 use super::columns::{self, Column};
-use super::new_rows;
+use super::new_rows::{self, on_backend};
 use super::output;
-use crate::backend::{Backend, OnBackend, dispatch};
 use crate::cli::{CliError, Format, MoreColumn, Predict};
 use crate::datasets::{Beside, NewRows};
 use crate::error::RunError;
-use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
 use crate::experiment::forecast::Forecast;
 use crate::experiment::new_rows::Besides;
 use crate::experiment::outside::TrainingRange;
 use crate::experiment::recalibrated::Recalibrated;
-use crate::experiment::{Config, Overrides, run_dir};
+use crate::experiment::{Config, run_dir};
 use crate::metrics::{ParticleLogProbs, PredictiveMoments, RowUncertainty, argmax, entropy, predictive_moments};
 use crate::report::conformal::TargetInterval;
 
@@ -27,9 +25,7 @@ use crate::report::conformal::TargetInterval;
 /// written.
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
-    let config = run.config()?;
-    let backend = typed.backend.clone().unwrap_or_else(|| config.backend.clone());
-    schema().check_overrides(&Overrides { backend: Some(backend.clone()), ..Overrides::default() })?;
+    let config = on_backend(run.config()?, typed.backend.as_deref())?;
     if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {
         let message = "is the file of --input; the predictions need another name";
         return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));
@@ -43,8 +39,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
         return Err(no_range(&run));
     }
     let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
-    let job = Job { run: &run, config: &config, of_rows: &of_rows, typed: &typed, recalibrated: &recalibrated, range };
-    let (text, notes) = dispatch(&backend, job)??;
+    let (text, notes) = predictions(&run, (&config, &of_rows), &typed, &recalibrated, range.as_ref())?;
     let is_own = typed.own.client.is_some();
     for note in run.note_on_predictor(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
         crate::cli::print_note(note);
@@ -89,51 +84,45 @@ fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-struct Job<'a> {
-    run: &'a Finished,
-    config: &'a Config,
-    /// The configuration by which the new rows are read.
-    of_rows: &'a Config,
-    typed: &'a Predict,
-    recalibrated: &'a Recalibrated,
-    /// The usual features, where the run knows them.
-    range: Option<TrainingRange>,
-}
-
-impl OnBackend for Job<'_> {
-    /// The predictions, and notes for the user.
-    type Output = Result<(String, Vec<String>), RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { run, config, of_rows, typed, recalibrated, range } = self;
-        let NewRows { features, beside, mut notes, .. } = run.new_rows(of_rows, &typed.input, Besides::Ids)?;
-        let rows = features.nrows();
-        let outside = range.as_ref().map(|range| range.outside(&features)).unwrap_or_default();
-        notes.extend(range.as_ref().and_then(|range| range.note(&outside)));
-        let more = More { wanted: &typed.columns, outside };
-        let client = client::predictor::<B>((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
-        let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
-            Forecast::Classes { log_probs, names } => {
-                let unscaled = log_probs.ensemble();
-                let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
-                let sets = recalibrated.sets(&unscaled, &scaled, names.len());
-                let given = if typed.raw { unscaled } else { scaled };
-                let mut columns = ids(&beside);
-                columns.extend(of_classes(&given, &names, sets.as_deref()));
-                columns.extend(more.of_classes(&given, &log_probs));
-                written(&columns, rows, typed.format)
-            }
-            Forecast::Real(predictions) => {
-                let intervals = recalibrated.intervals(&predictions)?;
-                let moments = predictive_moments(&predictions);
-                let mut columns = ids(&beside);
-                columns.extend(of_targets(&moments, intervals.as_deref()));
-                columns.extend(more.of_targets(&moments));
-                written(&columns, rows, typed.format)
-            }
-        };
-        Ok((text, notes))
-    }
+/// The predictions as the text of a file, and notes for the user.
+///
+/// # Arguments
+/// * `of_rows`: the configuration by which the new rows are read
+/// * `range`: the usual features, where the run knows them
+fn predictions(
+    run: &Finished,
+    (config, of_rows): (&Config, &Config),
+    typed: &Predict,
+    recalibrated: &Recalibrated,
+    range: Option<&TrainingRange>,
+) -> Result<(String, Vec<String>), RunError> {
+    let NewRows { features, beside, mut notes, .. } = run.new_rows(of_rows, &typed.input, Besides::Ids)?;
+    let rows = features.nrows();
+    let outside = range.map(|range| range.outside(&features)).unwrap_or_default();
+    notes.extend(range.and_then(|range| range.note(&outside)));
+    let more = More { wanted: &typed.columns, outside };
+    let client = client::predictor((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
+    let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
+        Forecast::Classes { log_probs, names } => {
+            let unscaled = log_probs.ensemble();
+            let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
+            let sets = recalibrated.sets(&unscaled, &scaled, names.len());
+            let given = if typed.raw { unscaled } else { scaled };
+            let mut columns = ids(&beside);
+            columns.extend(of_classes(&given, &names, sets.as_deref()));
+            columns.extend(more.of_classes(&given, &log_probs));
+            written(&columns, rows, typed.format)
+        }
+        Forecast::Real(predictions) => {
+            let intervals = recalibrated.intervals(&predictions)?;
+            let moments = predictive_moments(&predictions);
+            let mut columns = ids(&beside);
+            columns.extend(of_targets(&moments, intervals.as_deref()));
+            columns.extend(more.of_targets(&moments));
+            written(&columns, rows, typed.format)
+        }
+    };
+    Ok((text, notes))
 }
 
 fn written(columns: &[Column<'_>], rows: usize, format: Format) -> String {

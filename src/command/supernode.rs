@@ -14,14 +14,10 @@ use signal_hook::flag;
 
 use super::for_site::for_site;
 use super::interrupt::INTERRUPTED;
-use crate::backend::{Backend, OnBackend};
 use crate::cli::{CliError, Supernode, print_note};
-use crate::experiment::at_site::SiteClient;
 use crate::flower::fleet::{Fleet, Security};
 use crate::flower::keys::NodeKey;
 use crate::flower::node::Node;
-use crate::remote::Limits;
-use crate::site::{SiteConfig, SiteRows};
 
 /// Runs the command until a signal ends it.
 ///
@@ -54,31 +50,8 @@ pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
         Some(file) => in_file(file, &reason),
         None => CliError::Failed(reason),
     })?;
-    for_site(&typed.site, |site, rows| Job { site, rows, fleet, registers: typed.key.is_none() })
-}
-
-/// Whether a host and port are those of this machine.
-fn is_this_machine(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The site, which waits for its backend to be opened.
-struct Job {
-    site: SiteConfig,
-    rows: SiteRows,
-    fleet: Fleet,
-    registers: bool,
-}
-
-impl OnBackend for Job {
-    type Output = Result<(), CliError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { site, rows, fleet, registers } = self;
-        let limits = Limits::of(site.limits.bytes());
-        let mut client = SiteClient::<B>::new(site, rows);
+    for_site(&typed.site, |mut client, limits| {
+        let registers = typed.key.is_none();
         let node = Arc::new(Node::join(fleet, registers, limits).map_err(CliError::Failed)?);
         let (ends, watched) = (listen()?, node.clone());
         // A visit that is cut off has changed nothing on the disk, so the process may end within one.
@@ -90,7 +63,14 @@ impl OnBackend for Job {
         let Err(reason) = node.work(|parcel| client.answer(parcel));
         node.leave();
         Err(CliError::Failed(reason))
-    }
+    })
+}
+
+/// Whether a host and port are those of this machine.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// From now on a first signal sets this flag; a second one ends the process.

@@ -7,17 +7,13 @@ use super::interrupt::Interruptible;
 use super::log::{Log, Logged, outside};
 use super::tensorboard::Events;
 use super::{headline, personal};
-use crate::algorithm::Algorithm as _;
-use crate::backend::{Backend, OnBackend, dispatch};
+use crate::backend::AnyBackend;
 use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
 use crate::experiment::artifact::Artifacts;
-use crate::experiment::personal::PersonalResults;
 use crate::experiment::progress::Observer;
-use crate::experiment::{Experiment, run, run_dir, serve, write_report};
-use crate::metrics::Evaluation;
+use crate::experiment::{Config, Experiment, Outcome, run_dir, run_on, serve_on, write_report};
 use crate::remote::Pipes;
-use crate::report::CalibrationResults;
 
 /// Runs the command.
 ///
@@ -36,16 +32,20 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     }
     let observer = Interruptible::new(shown, out.clone(), sites.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
-    let backend = config.backend.clone();
+    let backend = AnyBackend::named(&config.backend)?;
     let experiment = Experiment::new(config, data_dir);
     let mut artifacts = match resume {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
         false => Artifacts::new(out.clone(), force, resolved),
     };
-    let job = Job { experiment: &experiment, sites, observer: &observer, artifacts: &mut artifacts };
-    let result = dispatch(&backend, job)?.map_err(|error| with_advice(error, &observer));
-    log.iter().for_each(|log| log.end(result.as_ref().map(|(evaluation, ..)| evaluation)));
-    let (evaluation, personal, calibration) = result?;
+    let result = match sites.is_empty() {
+        true => run_on(backend, &experiment, &observer, Some(&mut artifacts)),
+        false => over_sites(backend, &experiment.config, sites, &observer, &mut artifacts),
+    };
+    let result = result.map_err(|error| with_advice(error, &observer));
+    log.iter().for_each(|log| log.end(result.as_ref().map(|outcome| &outcome.evaluation)));
+    let Outcome { evaluation, personal, calibrated, .. } = result?;
+    let personal = personal.map(|(results, _)| results);
     let report = write_report(&out, &out.join(run_dir::REPORT))?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
@@ -64,8 +64,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         let own = own.unwrap_or_default();
         let (first, second) = if own_first { (own, global) } else { (global, own) };
         write!(stdout, "{first}{second}")?;
-        if let Some(results) = calibration {
-            results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
+        if let Some(calibrated) = calibrated {
+            calibrated.results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
         if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()).filter(|_| global_counts) {
             writeln!(stdout, "\n{warning}")?;
@@ -94,29 +94,15 @@ fn with_advice(error: RunError, observer: &Interruptible) -> CliError {
     }
 }
 
-/// The experiment, which waits for its backend to be opened.
-struct Job<'a> {
-    experiment: &'a Experiment,
+/// Runs the server over sites, each a process of this program.
+fn over_sites(
+    backend: AnyBackend,
+    config: &Config,
     sites: Vec<PathBuf>,
-    observer: &'a dyn Observer,
-    artifacts: &'a mut Artifacts,
-}
-
-impl OnBackend for Job<'_> {
-    type Output = Result<(Evaluation, Option<PersonalResults>, Option<CalibrationResults>), RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let Self { experiment, sites, observer, artifacts } = self;
-        let outcome = match sites.is_empty() {
-            true => run::<B>(experiment, observer, Some(artifacts))?,
-            false => {
-                let program = super::program::program();
-                let program =
-                    program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
-                serve::<B>(&experiment.config, &Pipes::new(program, sites), observer, Some(artifacts))?
-            }
-        };
-        let personal = outcome.personal.map(|(results, _)| results);
-        Ok((outcome.evaluation, personal, outcome.calibrated.map(|calibrated| calibrated.results)))
-    }
+    observer: &dyn Observer,
+    artifacts: &mut Artifacts,
+) -> Result<Outcome, RunError> {
+    let program = super::program::program();
+    let program = program.map_err(|error| RunError::Output(format!("this program has no path: {error}")))?;
+    serve_on(backend, config, &Pipes::new(program, sites), observer, Some(artifacts))
 }

@@ -7,32 +7,31 @@
 
 use super::Kde;
 use super::kde::TruncatedWeights;
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::stein::Score;
 
 /// A [`Kde`] whose score is evaluated once before every step of one loop; made by [`Kde::evaluator`].
 #[derive(Clone, Debug)]
-pub struct Evaluator<B: Backend> {
-    kde: Kde<B>,
+pub struct Evaluator {
+    kde: Kde,
     longest_step: f64,
     weights: Option<TruncatedWeights>,
     /// Bound on the displacement of each particle since the weights were computed.
     displacement: f64,
 }
 
-impl<B: Backend> Kde<B> {
+impl Kde {
     /// An evaluator for one loop, in which no particle moves farther than `longest_step` from one call to the next,
     /// such as [`Optimizer::longest_step`](crate::stein::Optimizer::longest_step); infinity where there is no bound.
-    pub fn evaluator(&self, longest_step: f64) -> Evaluator<B> {
+    pub fn evaluator(&self, longest_step: f64) -> Evaluator {
         Evaluator { kde: self.clone(), longest_step, weights: None, displacement: 0.0 }
     }
 }
 
-impl<B: Backend> Evaluator<B> {
+impl Evaluator {
     /// The density.
-    pub fn kde(&self) -> &Kde<B> {
+    pub fn kde(&self) -> &Kde {
         &self.kde
     }
 
@@ -40,7 +39,7 @@ impl<B: Backend> Evaluator<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn score(&mut self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+    pub fn score(&mut self, at: &Particles) -> Result<Score, RunError> {
         let Self { kde, longest_step, weights, displacement } = self;
         *displacement += *longest_step;
         kde.score_by(at, || {
@@ -75,19 +74,19 @@ mod tests {
         Network::new(BlrConfig::new(4)).layout().clone()
     }
 
-    fn set(rows: &[[f32; 5]]) -> Particles<Flex> {
-        let session = Session::open(Precision::F32).unwrap();
+    fn set(rows: &[[f32; 5]]) -> Particles {
+        let session = Session::open::<Flex>(Precision::F32).unwrap();
         let array = Array { shape: vec![rows.len(), 5], values: Values::F32(rows.concat()) };
         Particles::from_array(&array, &layout(), &session).unwrap()
     }
 
-    fn density(centres: &[[f32; 5]], lambda: f64) -> Kde<Flex> {
+    fn density(centres: &[[f32; 5]], lambda: f64) -> Kde {
         let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
         Kde::new(&set(centres), config).unwrap()
     }
 
     /// The weights that a call at these particles uses.
-    fn weights(evaluator: &mut Evaluator<Flex>, at: &[[f32; 5]]) -> Array2<f64> {
+    fn weights(evaluator: &mut Evaluator, at: &[[f32; 5]]) -> Array2<f64> {
         evaluator.score(&set(at)).unwrap();
         evaluator.weights.as_ref().unwrap().values.clone()
     }

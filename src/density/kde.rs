@@ -8,7 +8,6 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 use std::f64::consts::PI;
 
 use super::LogDensity;
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::stein::{Bandwidth, Distances, Score};
@@ -59,13 +58,13 @@ pub struct KdeConfig {
 
 /// The kernel density estimate with these centres.
 #[derive(Clone, Debug)]
-pub struct Kde<B: Backend> {
+pub struct Kde {
     mode: KdeMode,
     /// The centres θ_j minus their mean, `[M, d]`, so that f32 keeps its digits for the differences. Products and
     /// scores read no second array of this size, which would not fit the cache.
-    offsets: Particles<B>,
+    offsets: Particles,
     /// The mean of the centres, `[1, d]`.
-    mean: Particles<B>,
+    mean: Particles,
     /// λ.
     lambda: f64,
     /// mean·offset_j + ½‖offset_j‖², `[M]`: θ·offset_j minus this is −½‖θ − θ_j‖² up to a term that all j have in
@@ -84,12 +83,12 @@ pub(super) struct TruncatedWeights {
     pub reach: f64,
 }
 
-impl<B: Backend> Kde<B> {
+impl Kde {
     /// The density with the rows of `centres` `[M, d]` as its centres.
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn new(centres: &Particles<B>, config: KdeConfig) -> Result<Self, TensorReadError> {
+    pub fn new(centres: &Particles, config: KdeConfig) -> Result<Self, TensorReadError> {
         let (offsets, mean) = centres.centred();
         let gram = offsets.gram(&offsets)?;
         let along_mean = mean.gram(&offsets)?.row(0).to_owned();
@@ -130,7 +129,7 @@ impl<B: Backend> Kde<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn weights(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
+    pub fn weights(&self, at: &Particles) -> Result<Array2<f64>, TensorReadError> {
         Ok(softmax(self.relative_exponents(at.gram(&self.offsets)?)))
     }
 
@@ -143,7 +142,7 @@ impl<B: Backend> Kde<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub(super) fn truncated_weights(&self, at: &Particles<B>) -> Result<TruncatedWeights, TensorReadError> {
+    pub(super) fn truncated_weights(&self, at: &Particles) -> Result<TruncatedWeights, TensorReadError> {
         let products = at.gram(&self.offsets)?;
         let largest = products.iter().fold(0.0f64, |most, product| most.max(product.abs()));
         let exponents = self.relative_exponents(products);
@@ -182,7 +181,7 @@ impl<B: Backend> Kde<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
+    pub fn effective_sample_size(&self, at: &Particles) -> Result<Vec<f64>, TensorReadError> {
         let weights = self.weights(at)?;
         let entropy = |row: ArrayView1<f64>| row.iter().filter(|w| **w > 0.0).map(|w| -w * w.ln()).sum::<f64>();
         Ok(weights.rows().into_iter().map(|row| entropy(row).exp()).collect())
@@ -192,7 +191,7 @@ impl<B: Backend> Kde<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn log_density(&self, at: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
+    pub fn log_density(&self, at: &Particles) -> Result<Vec<f64>, TensorReadError> {
         let (count, d) = (self.offsets.count() as f64, self.offsets.dim() as f64);
         let constant = count.ln() + 0.5 * d * (2.0 * PI * self.lambda * self.lambda).ln();
         let log_sum = |row: ArrayView1<f64>| {
@@ -206,7 +205,7 @@ impl<B: Backend> Kde<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn exponents(&self, at: &Particles<B>) -> Result<Array2<f64>, TensorReadError> {
+    pub fn exponents(&self, at: &Particles) -> Result<Array2<f64>, TensorReadError> {
         let from_mean = at.clone().zip(self.mean.clone(), |block, mean| block - mean);
         let norms = from_mean.squared_norms()?;
         let centre_norms = self.offsets.squared_norms()?;
@@ -218,16 +217,16 @@ impl<B: Backend> Kde<B> {
     }
 }
 
-impl<B: Backend> Kde<B> {
+impl Kde {
     /// The score at particles `[N, d]`, by weights from `weights`, which is called only where the score needs them.
     ///
     /// # Errors
     /// `weights` fails, or reading from the device.
     pub(super) fn score_by(
         &self,
-        at: &Particles<B>,
+        at: &Particles,
         weights: impl FnOnce() -> Result<Array2<f64>, TensorReadError>,
-    ) -> Result<Score<B>, RunError> {
+    ) -> Result<Score, RunError> {
         let n = at.count();
         if self.has_zero_score() {
             return Ok(Score::zero(n));
@@ -244,8 +243,8 @@ impl<B: Backend> Kde<B> {
     }
 }
 
-impl<B: Backend> LogDensity<B> for Kde<B> {
-    fn score(&self, at: &Particles<B>) -> Result<Score<B>, RunError> {
+impl LogDensity for Kde {
+    fn score(&self, at: &Particles) -> Result<Score, RunError> {
         self.score_by(at, || Ok(self.truncated_weights(at)?.values))
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use fedstein_models::{Batch, Model, Prior, RowCurvature};
 
-use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -46,20 +45,20 @@ impl LikelihoodScale {
 
 /// The tempered log-likelihood −(1/α) L_k(θ) of one client, and log p0(θ).
 #[derive(Debug)]
-pub struct Likelihood<B: Backend> {
+pub struct Likelihood {
     model: Arc<dyn Model>,
-    shard: Shard<B>,
+    shard: Shard,
     minibatches: Minibatches,
     scale: f64,
     /// λ and the remaining factor of p0; see [`Prior::isotropic_part`].
     prior: (f64, Prior),
 }
 
-impl<B: Backend> Likelihood<B> {
+impl Likelihood {
     /// The likelihood of a client's rows at temperature α.
     pub fn new(
         model: Arc<dyn Model>,
-        shard: Shard<B>,
+        shard: Shard,
         minibatches: Minibatches,
         scale: LikelihoodScale,
         temperature: f64,
@@ -71,7 +70,7 @@ impl<B: Backend> Likelihood<B> {
 
     /// The scaled score of the next minibatch: (1/α)(N_k/B) ∇ Σ_{i ∈ batch} log p(y_i | x_i, θ), plus
     /// `prior_weight`·∇ log p0(θ).
-    pub fn next_score(&mut self, at: &Particles<B>, prior_weight: f64) -> Score<B> {
+    pub fn next_score(&mut self, at: &Particles, prior_weight: f64) -> Score {
         let batch = self.draw();
         // The prior's −λθ is a multiple of Θ, which SVGD adds to its coefficients without a pass over the coordinates.
         let (lambda, rest) = &self.prior;
@@ -89,7 +88,7 @@ impl<B: Backend> Likelihood<B> {
 
     /// The likelihood's scaled score as a product of two matrices. `None` where it is faster to multiply them at once, and
     /// where the rest of the prior has a score. On a CPU the loop over coordinates that follows multiplies them in passing.
-    fn factored_score(&self, batch: &Batch, at: &Particles<B>, prior_weight: f64) -> Option<Score<B>> {
+    fn factored_score(&self, batch: &Batch, at: &Particles, prior_weight: f64) -> Option<Score> {
         let [rows, inputs] = batch.inputs.dims();
         let rest_is_flat = prior_weight == 0.0 || self.prior.1.terms.is_empty();
         if at.count() < WORTH_FACTORS || rows >= inputs || !rest_is_flat || !at.is_on_host() {
@@ -101,7 +100,7 @@ impl<B: Backend> Likelihood<B> {
 
     /// [`Self::next_score`] as one set `[N, d]`, for N in the thousands, where the `[N, N]` coefficients of a [`Score`]
     /// would be too large.
-    pub fn next_gradient(&mut self, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
+    pub fn next_gradient(&mut self, at: &Particles, prior_weight: f64) -> Particles {
         let batch = self.draw();
         self.gradient_on(&batch, at, prior_weight)
     }
@@ -112,7 +111,7 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// [`Self::next_gradient`] on a minibatch that was drawn before.
-    pub fn gradient_on(&self, batch: &Batch, at: &Particles<B>, prior_weight: f64) -> Particles<B> {
+    pub fn gradient_on(&self, batch: &Batch, at: &Particles, prior_weight: f64) -> Particles {
         let mut score = self.model.likelihood_score(at.blocks(), batch, self.scale);
         if prior_weight > 0.0 {
             score = self.model.prior().add_score(at.blocks(), score, prior_weight);
@@ -124,7 +123,7 @@ impl<B: Backend> Likelihood<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn next_log_likelihood(&mut self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
+    pub fn next_log_likelihood(&mut self, at: &Particles) -> Result<Vec<f64>, RunError> {
         let batch = self.draw();
         let values = self.model.log_likelihood(at.blocks(), &batch).try_into_vec_as::<f64>()?;
         Ok(values.into_iter().map(|value| self.scale * value).collect())
@@ -133,7 +132,7 @@ impl<B: Backend> Likelihood<B> {
     /// The score whose estimates the minibatches give, which is −(1/α) ∇L_k(θ) with [`LikelihoodScale::Full`], plus
     /// `prior_weight`·∇ log p0(θ), `[N, d]`. It is computed from all rows or from one minibatch of this round; the
     /// order of the minibatches for training does not change.
-    pub fn score_in(&self, at: &Particles<B>, rows: Rows, round: usize, prior_weight: f64) -> Particles<B> {
+    pub fn score_in(&self, at: &Particles, rows: Rows, round: usize, prior_weight: f64) -> Particles {
         let mut score = match rows {
             Rows::Minibatch => {
                 let batch = self.shard.batch(&self.minibatches.question_batch(round));
@@ -159,7 +158,7 @@ impl<B: Backend> Likelihood<B> {
     /// in [0, 1) of a shape.
     pub fn row_curvatures(
         &self,
-        at: &Particles<B>,
+        at: &Particles,
         at_once: usize,
         uniforms: &mut dyn FnMut([usize; 2]) -> Tensor<2>,
     ) -> impl Iterator<Item = RowCurvature> {
@@ -175,7 +174,7 @@ impl<B: Backend> Likelihood<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn log_likelihood(&self, at: &Particles<B>) -> Result<Vec<f64>, RunError> {
+    pub fn log_likelihood(&self, at: &Particles) -> Result<Vec<f64>, RunError> {
         let mut total = vec![0.0; at.count()];
         for chunk in self.chunks(CHUNK) {
             let batch = self.shard.batch(&chunk);
@@ -186,7 +185,7 @@ impl<B: Backend> Likelihood<B> {
     }
 
     /// The indices of all rows of the shard in groups of `size`, so that memory does not grow with N_k.
-    fn chunks(&self, size: usize) -> impl Iterator<Item = Vec<usize>> + use<B> {
+    fn chunks(&self, size: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
         let rows = self.shard.rows();
         (0..rows).step_by(size).map(move |start| (start..(start + size).min(rows)).collect())
     }
@@ -249,7 +248,7 @@ mod tests {
     ];
 
     /// A logistic regression on twelve rows of two features, minibatches of four.
-    fn likelihood(scale: LikelihoodScale) -> Likelihood<Flex> {
+    fn likelihood(scale: LikelihoodScale) -> Likelihood {
         let features = Array2::from_shape_fn((ROWS, 2), |(row, column)| ((7 * row + 3 * column) as f32).sin());
         let targets = Targets::Classes {
             labels: (0..ROWS).map(|row| row * row % 2).collect(),
@@ -257,7 +256,7 @@ mod tests {
         };
         let rows = Dataset::new("rows", features, targets).unwrap();
         let table = Table::new(rows, &Normalisation { features: FeatureScale::Identity, target: None });
-        let shard = Shard::new(table, (0..ROWS).collect(), Session::open(Precision::F64).unwrap());
+        let shard = Shard::new(table, (0..ROWS).collect(), Session::open::<Flex>(Precision::F64).unwrap());
         let minibatches = Minibatches::new(Order::EpochPermutation, ROWS, BATCH, Streams::new(1), 0);
         Likelihood::new(Arc::new(Network::new(BlrConfig::new(2))), shard, minibatches, scale, TEMPERATURE)
     }
@@ -279,8 +278,8 @@ mod tests {
 
             let layout = likelihood.model().layout().clone();
             let array = Array { shape: vec![2, 3], values: Values::F64(vec![0.3, -0.7, 0.1, 1.2, 0.4, -0.5]) };
-            let at = Particles::from_array(&array, &layout, &Session::open(Precision::F64).unwrap()).unwrap();
-            let values = |of: &Particles<Flex>| of.to_array().unwrap().values.to_f64();
+            let at = Particles::from_array(&array, &layout, &Session::open::<Flex>(Precision::F64).unwrap()).unwrap();
+            let values = |of: &Particles| of.to_array().unwrap().values.to_f64();
             let all = values(&likelihood.score_in(&at, Rows::Full, 1, 0.0));
             let mut mean = vec![0.0; 6];
             for _ in 0..ROWS / BATCH {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::lock::{Lock, LockError};
 use crate::datasets::{ModelCard, Rotation};
 use crate::error::RunError;
@@ -153,23 +153,24 @@ impl Artifacts {
     ///
     /// # Errors
     /// The directory cannot be created or reopened, or one of the run's first files cannot be written.
-    pub(super) fn open<B: Backend>(
+    pub(super) fn open(
         &mut self,
         config: &Config,
         particles: usize,
         rows: RowsOfRun,
         rotation: Option<&Rotation>,
         model: &dyn Model,
-        session: &Session<B>,
+        session: &Session,
     ) -> Result<(), RunError> {
         let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes, own_selection } = rows;
-        // The type parameter chooses the backend, whatever the key says.
-        self.resolved.table.insert("backend".into(), B::NAME.into());
+        // The session has the backend that was chosen, whatever the key says.
+        let backend = session.backend().name();
+        self.resolved.table.insert("backend".into(), backend.into());
         let brought = Brought { model: card.own_model.then(|| blocks_of(model.layout())), selection: own_selection };
         let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {
             let is_of_these = |past: &Checkpoints| {
-                past.must_be_on(B::NAME).and(past.must_be_of(&digests, &brought, config.rounds)).is_ok()
+                past.must_be_on(backend).and(past.must_be_of(&digests, &brought, config.rounds)).is_ok()
             };
             if !self.checkpoints.as_ref().is_some_and(is_of_these) {
                 let new = || Checkpoints::new(self.path.clone(), &self.resolved, digests, brought);
@@ -223,7 +224,7 @@ impl Artifacts {
     }
 
     /// Checks that a run resumes with the model of its own that it began with.
-    fn must_have<B: Backend>(&self, model: &dyn Model, card: &ModelCard, session: &Session<B>) -> Result<(), RunError> {
+    fn must_have(&self, model: &dyn Model, card: &ModelCard, session: &Session) -> Result<(), RunError> {
         let path = self.path.join(run_dir::MODEL);
         // A run that was stopped before it wrote the file has nothing to compare.
         let Some(kept) = read_text(&path).ok().and_then(|text| serde_json::from_str::<ModelCard>(&text).ok()) else {
@@ -334,11 +335,11 @@ impl Artifacts {
     ///
     /// # Errors
     /// A state cannot be read, or a file cannot be written.
-    pub(super) fn checkpoint<B: Backend>(
+    pub(super) fn checkpoint(
         &mut self,
         config: &CheckpointConfig,
         in_any_case: bool,
-        snapshot: &Snapshot<'_, B>,
+        snapshot: &Snapshot<'_>,
     ) -> Result<bool, RunError> {
         let Some(checkpoints) = &mut self.checkpoints else { return Ok(false) };
         if !config.enabled || !(in_any_case || checkpoints.is_due(config.every_seconds)) {
@@ -370,10 +371,10 @@ impl Artifacts {
     ///
     /// # Errors
     /// A value cannot be read from the device, or a file cannot be written.
-    pub(super) fn finish<B: Backend>(
+    pub(super) fn finish(
         &mut self,
         config: &CheckpointConfig,
-        outcome: &Outcome<B>,
+        outcome: &Outcome,
         names: &ClientNames,
     ) -> Result<(), RunError> {
         let Some(dir) = &self.dir else { return Ok(()) };

@@ -6,7 +6,7 @@ use fedstein_schema::NumberOr;
 
 use crate::algorithm::{Algorithm, Capabilities, Replies};
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{Dataset, Partition, Targets, TrainTest};
 use crate::density::{KdeBandwidth, KdeConfig, KdeMode};
 use crate::error::RunError;
@@ -55,14 +55,14 @@ impl Config {
 
     /// What every algorithm is built from: the keys of `[kernel]`, `[optimizer]`, `[evaluation]` and `[federation]` besides the
     /// model, the clients, their number of features and the initial particles.
-    pub(super) fn setup<B: Backend>(
+    pub(super) fn setup(
         &self,
         model: &Arc<dyn Model>,
-        (roster, here): (&[usize], Vec<(ClientId, Shard<B>)>),
+        (roster, here): (&[usize], Vec<(ClientId, Shard)>),
         width: usize,
-        initial: Particles<B>,
-        session: &Session<B>,
-    ) -> Setup<B> {
+        initial: Particles,
+        session: &Session,
+    ) -> Setup {
         Setup {
             model: model.clone(),
             roster: roster.to_vec(),
@@ -79,7 +79,7 @@ impl Config {
     }
 
     /// Builds the schedule of `[schedule]` over K clients, for an algorithm that does not choose its clients itself.
-    pub fn schedule(&self, algorithm: &impl Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
+    pub fn schedule(&self, algorithm: &dyn Algorithm, clients: usize, streams: Streams) -> Box<dyn Schedule> {
         match algorithm.clients_per_round(clients) {
             Some(per_round) => Box::new(Random::new(clients, per_round, streams)),
             None => self.schedule.build(self.schedule_setup(clients, streams)),
@@ -93,7 +93,7 @@ impl Config {
     pub(super) fn own_schedule(
         &self,
         selection: &OwnSelection,
-        algorithm: &impl Algorithm,
+        algorithm: &dyn Algorithm,
         clients: usize,
         streams: Streams,
     ) -> Result<Box<dyn Schedule>, RunError> {
@@ -213,7 +213,7 @@ impl Config {
     }
 
     /// How test rows are predicted and scored: the keys of `[evaluation]`.
-    pub(super) fn scoring(&self, algorithm: &impl Algorithm) -> EvaluatorConfig {
+    pub(super) fn scoring(&self, algorithm: &dyn Algorithm) -> EvaluatorConfig {
         EvaluatorConfig {
             chunk: self.evaluation.chunk,
             bins: self.evaluation.bins,
@@ -223,7 +223,7 @@ impl Config {
     }
 
     /// The configuration of the density estimate from which a toy's divergence is computed.
-    pub fn evaluation_kde(&self, algorithm: &impl Algorithm) -> KdeConfig {
+    pub fn evaluation_kde(&self, algorithm: &dyn Algorithm) -> KdeConfig {
         let bandwidth = match self.evaluation.kde_bandwidth {
             NumberOr::Fixed(lambda) => KdeBandwidth::Fixed(lambda),
             NumberOr::Rule(SameKde::Same) => algorithm.kde_bandwidth().unwrap_or(KdeBandwidth::Fixed(PAPERS_LAMBDA)),
@@ -271,7 +271,7 @@ pub(super) fn with_evaluated_rows(
 ///
 /// # Errors
 /// There are too many particles; the error names `algorithm.particles` and the largest possible number.
-pub(super) fn check_size(algorithm: &impl Algorithm, model: &dyn Model) -> Result<(), RunError> {
+pub(super) fn check_size(algorithm: &dyn Algorithm, model: &dyn Model) -> Result<(), RunError> {
     let (particles, dim) = (algorithm.particles(), model.layout().dim());
     if particles.checked_mul(dim).is_none_or(|numbers| numbers > MOST_NUMBERS) {
         return Err(RunError::Config(format!(
@@ -302,13 +302,13 @@ pub(super) fn drawn_particles(model: &dyn Model, count: usize, streams: Streams)
 ///
 /// # Errors
 /// The device fails.
-pub(super) fn squared_residuals<B: Backend>(
+pub(super) fn squared_residuals(
     model: &dyn Model,
-    particles: &Particles<B>,
+    particles: &Particles,
     train: &Table,
     (client, rows): (ClientId, &[usize]),
     streams: Streams,
-    session: &Session<B>,
+    session: &Session,
 ) -> Result<Squares, RunError> {
     let mut rng = streams.rng(Purpose::InitialParticles, 1, client);
     let mut sample = rand::seq::index::sample(&mut rng, rows.len(), NOISE_ROWS.min(rows.len())).into_vec();
@@ -345,13 +345,13 @@ pub(super) fn with_noise(model: &dyn Model, mut particles: Array, squares: &[Squ
 ///
 /// # Errors
 /// The device fails.
-pub(super) fn first_particles<B: Backend>(
+pub(super) fn first_particles(
     model: &dyn Model,
     count: usize,
     (train, shards): (&Table, &[Vec<usize>]),
     streams: Streams,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+    session: &Session,
+) -> Result<Particles, RunError> {
     let drawn = drawn_particles(model, count, streams);
     let on_device = |drawn: &Array| Particles::from_array(drawn, model.layout(), session);
     let squares = |(client, rows): (ClientId, &Vec<usize>)| {

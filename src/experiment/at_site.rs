@@ -12,9 +12,8 @@ use super::evaluate::Predicted;
 use super::prior_correction;
 use super::rotation;
 use super::site_results::{self, Kept, SiteResults};
-use crate::algorithm::Algorithm;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest, unit_count};
 use crate::error::RunError;
@@ -36,27 +35,27 @@ use crate::site::{
 };
 
 /// A site that answers a server, one message after another.
-pub struct SiteClient<B: Backend> {
+pub struct SiteClient {
     site: SiteConfig,
     rows: SiteRows,
     /// The run in which it takes part, as far as this process knows.
-    run: Option<Part<B>>,
+    run: Option<Part>,
 }
 
 /// A site's part in a run.
-struct Part<B: Backend> {
+struct Part {
     run: u64,
     site: SiteConfig,
     terms: Terms,
     config: Config,
     basis: Option<Rotation>,
     disk: Disk,
-    half: Box<dyn ClientHalf<B>>,
+    half: Box<dyn ClientHalf>,
     /// The state of the half as it was built.
     built: State,
     /// The round at whose end the half has its state; `None` where that is not known.
     at: Option<usize>,
-    evaluator: ClientEvaluator<B>,
+    evaluator: ClientEvaluator,
     /// The rows of the site's own results. The evaluator has them too unless they are too few to be scored for a server.
     test: HeldOut,
     /// The lines in the site's file of the rows that are evaluated.
@@ -82,7 +81,7 @@ fn identity(site: &SiteConfig) -> Identity {
     Identity { index: site.index, name: site.name.clone() }
 }
 
-impl<B: Backend> SiteClient<B> {
+impl SiteClient {
     /// A site with its rows.
     pub fn new(site: SiteConfig, rows: SiteRows) -> Self {
         Self { site, rows, run: None }
@@ -167,7 +166,7 @@ impl<B: Backend> SiteClient<B> {
     }
 
     /// The site's part in a run: as this process knows it, or from the disk.
-    fn part_of(&mut self, run: u64) -> Result<&mut Part<B>, String> {
+    fn part_of(&mut self, run: u64) -> Result<&mut Part, String> {
         if self.run.as_ref().is_none_or(|part| part.run != run) {
             self.run = None;
             let disk = self.disk(run)?;
@@ -182,7 +181,7 @@ impl<B: Backend> SiteClient<B> {
     }
 
     /// Builds the half of this client and its evaluator.
-    fn part(&self, run: u64, disk: Disk, terms: &Terms, initial: &Message) -> Result<Part<B>, RunError> {
+    fn part(&self, run: u64, disk: Disk, terms: &Terms, initial: &Message) -> Result<Part, RunError> {
         let client = self.site.index;
         let (roster, rows) = (&terms.roster, self.rows.train.rows());
         if roster.get(client) != Some(&rows) {
@@ -251,7 +250,7 @@ impl<B: Backend> SiteClient<B> {
     }
 
     /// What follows from the terms, before an algorithm is built.
-    fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready<B>, RunError> {
+    fn ready(&self, terms: &Terms, initial: &Message) -> Result<Ready, RunError> {
         terms.card.check().map_err(|problem| RunError::Config(format!("the server's card of the model: {problem}")))?;
         let in_terms = |problem: String| RunError::Config(format!("the server's terms: {problem}"));
         terms.check_classes().map_err(in_terms)?;
@@ -308,7 +307,7 @@ impl<B: Backend> SiteClient<B> {
             calibration: scored(calibration, &self.rows.calibration),
         };
         let model = config.model(&train)?;
-        check_size(&config.algorithm, &*model)?;
+        check_size(&*config.algorithm, &*model)?;
         let array = initial.array(PARTICLES)?;
         check_particles(array, config.algorithm.particles(), &*model, numbers)?;
         let (samples, dim) = (asked.draws, model.layout().dim());
@@ -317,17 +316,17 @@ impl<B: Backend> SiteClient<B> {
                 "the server asks for {samples} draws of {dim} numbers in a step; limits.numbers of this site is {numbers}"
             )));
         }
-        let session = Session::<B>::open(config.precision)?;
+        let session = Session::named(&self.site.backend, config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
         Ok(Ready { config, model, session, train, scored, test, tells_test, notes, basis, initial })
     }
 }
 
 /// What follows from the terms of a run.
-struct Ready<B: Backend> {
+struct Ready {
     config: Config,
     model: Arc<dyn Model>,
-    session: Session<B>,
+    session: Session,
     train: Dataset,
     scored: Scored,
     /// The rows of the site's own results: the test rows, or with `evaluation.rows` the validation rows.
@@ -338,7 +337,7 @@ struct Ready<B: Backend> {
     notes: Vec<String>,
     /// The basis of the features, of a run with `data.rotate`.
     basis: Option<Rotation>,
-    initial: Particles<B>,
+    initial: Particles,
 }
 
 /// The rows that are scored for a server, beside those of the results: those held out, or none of a kind of which the site has
@@ -348,7 +347,7 @@ struct Scored {
     calibration: Dataset,
 }
 
-impl<B: Backend> SiteClient<B> {
+impl SiteClient {
     /// Refuses a question about the rows unless it is the first of its kind in this run, or the same again: the answers to
     /// several would tell more about the rows.
     fn only_once(&self, run: u64, file: &str, question: &impl Serialize) -> Result<(), String> {
@@ -430,7 +429,7 @@ impl<B: Backend> SiteClient<B> {
     }
 }
 
-impl<B: Backend> Part<B> {
+impl Part {
     /// The message of the reply to a request, rounded to the precision in which it is sent.
     fn answer(&mut self, request: &Request, keep: usize, stateful: bool) -> Result<Message, String> {
         // A server may send some of the particles: DSGLD sends a client its own chains.

@@ -13,7 +13,6 @@ mod tested;
 use std::collections::BTreeSet;
 
 use crate::array::{Array, Values};
-use crate::backend::Backend;
 use crate::datasets::{KeptSets, Partition, Recalibration};
 use crate::error::RunError;
 use crate::federation::client_evaluator::{no_rows, no_scores};
@@ -55,11 +54,11 @@ impl Plan {
     ///
     /// # Errors
     /// Anything fails but a client.
-    pub fn run<B: Backend>(
+    pub fn run(
         &self,
         config: &Config,
         asked: &Asked<'_>,
-        (round, particles, predicted): (usize, &Particles<B>, &Predicted),
+        (round, particles, predicted): (usize, &Particles, &Predicted),
         notes: &mut Vec<String>,
     ) -> Result<Option<Calibrated>, RunError> {
         let inquiry = Inquiry { plan: self, config, asked, round, predicted, published: message_of(particles)? };

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, Identity, Position, State, Store, digest};
 use crate::datasets::{Partition, TrainTest};
 use crate::error::RunError;
@@ -36,9 +35,9 @@ const HISTORY: &str = "history";
 
 /// References to every part of the run, at the end of a round.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
-pub(super) struct Snapshot<'a, B: Backend> {
+pub(super) struct Snapshot<'a> {
     pub round: usize,
-    pub server: &'a dyn ServerHalf<B>,
+    pub server: &'a dyn ServerHalf,
     pub schedule: &'a dyn Schedule,
     /// The server's record of its clients' reliability.
     pub policy: &'a FaultPolicy,
@@ -207,11 +206,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// A state cannot be read, or a file cannot be written; earlier checkpoints stay unchanged.
-    pub fn write<B: Backend>(
-        &mut self,
-        snapshot: &Snapshot<'_, B>,
-        logs: BTreeMap<String, u64>,
-    ) -> Result<(), RunError> {
+    pub fn write(&mut self, snapshot: &Snapshot<'_>, logs: BTreeMap<String, u64>) -> Result<(), RunError> {
         let Snapshot { round, server, schedule, policy, fleet, history } = snapshot;
         let common = [SERVER, SCHEDULE, RELIABILITY, FAULTS, HISTORY].into_iter().map(|part| {
             let state = match part {
@@ -243,9 +238,9 @@ impl Checkpoints {
     ///
     /// # Errors
     /// A file cannot be read, or a state does not fit its part.
-    pub fn restore<B: Backend>(
+    pub fn restore(
         &self,
-        server: &mut dyn ServerHalf<B>,
+        server: &mut dyn ServerHalf,
         schedule: &mut dyn Schedule,
         fleet: &dyn Fleet,
         policy: &mut FaultPolicy,
@@ -266,10 +261,10 @@ impl Checkpoints {
     ///
     /// # Errors
     /// A file cannot be read, or a state does not fit its part.
-    pub fn restore_one<B: Backend>(
+    pub fn restore_one(
         &self,
-        server: &mut dyn ServerHalf<B>,
-        (client, half): (ClientId, &mut dyn ClientHalf<B>),
+        server: &mut dyn ServerHalf,
+        (client, half): (ClientId, &mut dyn ClientHalf),
     ) -> Result<(), RunError> {
         server.restore(&self.store.read(SERVER)?)?;
         let part = part_of(client);

@@ -4,7 +4,6 @@ use fedstein_schema::{Overrides, Source};
 use toml::Table;
 
 use super::config::{Config, schema};
-use crate::algorithm::Algorithm;
 use crate::error::RunError;
 
 /// The sections and top-level keys that a server may set at a site.

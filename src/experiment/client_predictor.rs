@@ -13,8 +13,8 @@ use super::config::{AlgorithmConfig, Config, schema};
 use super::finished::{BEST_ROUND, Finished};
 use super::run_dir;
 use super::schema::{Overrides, Source};
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm};
-use crate::backend::{Backend, Session};
+use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
+use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, rounds};
 use crate::datasets::{Dataset, Normalisation};
 use crate::error::RunError;
@@ -42,15 +42,15 @@ pub struct AskedClient<'a> {
 
 /// The personal predictor of a client after the last round of a run.
 #[allow(missing_debug_implementations)] // A predictor may be a closure.
-pub struct ClientPredictor<B: Backend> {
+pub struct ClientPredictor {
     client: ClientId,
     /// The number of clients K.
     clients: usize,
     model: Arc<dyn Model>,
-    session: Session<B>,
+    session: Session,
     /// The request for the client's scores, with what the server has published.
     request: Request,
-    predictor: Predictor<B>,
+    predictor: Predictor,
     correction: Option<PriorCorrection>,
     note: Option<String>,
 }
@@ -74,11 +74,7 @@ impl Finished {
     /// # Errors
     /// As [`Self::check_clients`]; or the run's rows cannot be read again or are others than in the training, there is no
     /// such client, it has no predictor of its own, or its state cannot be used.
-    pub fn client_predictor<B: Backend>(
-        &self,
-        config: &Config,
-        asked: AskedClient<'_>,
-    ) -> Result<ClientPredictor<B>, RunError> {
+    pub fn client_predictor(&self, config: &Config, asked: AskedClient<'_>) -> Result<ClientPredictor, RunError> {
         let (kept, streams) = (self.states(config)?, Streams::new(config.seed));
         let again = self.rows_of_training(config, asked.data_dir, (&kept, streams))?;
         let Assigned { data, partition, class_weights, mut corrections, .. } = again;
@@ -88,7 +84,7 @@ impl Finished {
 
         // As in `run`, but for one client.
         let model = self.model(config, &data.train)?;
-        let session = Session::<B>::open(config.precision)?;
+        let session = Session::named(&config.backend, config.precision)?;
         let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
         let shards = (&train, partition.clients());
         let initial = first_particles(&*model, config.algorithm.particles(), shards, streams, &session)?;
@@ -262,7 +258,7 @@ fn listed(names: &ClientNames) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-impl<B: Backend> ClientPredictor<B> {
+impl ClientPredictor {
     /// What the user should know of this predictor, in a sentence.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()

@@ -286,7 +286,7 @@ impl ConfigLoader {
         };
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
-        config.check_for(&config.algorithm, self.own)?;
+        config.check_for(&*config.algorithm, self.own)?;
         resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
         resolved.notes.extend(config.without_constant(self.own));
         resolved.notes.extend(config.early_last_step(&resolved.changed));

@@ -15,8 +15,7 @@ use super::config::{Config, Own, is_name_of_kind};
 /// The description of a run.
 ///
 /// ```no_run
-/// use fedstein::backend::Flex;
-/// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
+////// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
 ///
 /// let text = "rounds = 5\n[algorithm]\nkind = \"fedavg\"";
 /// let (config, _) = Config::load(Source { name: "example", text }, &Overrides::default())?;
@@ -24,7 +23,7 @@ use super::config::{Config, Own, is_name_of_kind};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Experiment<A: Algorithm = AlgorithmConfig> {
+pub struct Experiment {
     /// The resolved configuration.
     pub config: Config,
     /// The directory of the data sets.
@@ -34,7 +33,7 @@ pub struct Experiment<A: Algorithm = AlgorithmConfig> {
     /// Rows that replace the data set of `[data]`, if given.
     pub data: Option<TrainTest>,
     /// An algorithm that replaces the one of `[algorithm]`, if given.
-    pub algorithm: Option<A>,
+    pub algorithm: Option<Arc<dyn Algorithm>>,
     /// A client selection that replaces the one of `[schedule]`, if given.
     pub selection: Option<OwnSelection>,
 }
@@ -44,16 +43,20 @@ impl Experiment {
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self { config, data_dir: data_dir.into(), model: None, data: None, algorithm: None, selection: None }
     }
-}
 
-impl<A: Algorithm> Experiment<A> {
+    /// The algorithm: that of the program where it has brought one, else that of the config.
+    pub(super) fn algorithm(&self) -> &dyn Algorithm {
+        self.algorithm.as_deref().unwrap_or(&*self.config.algorithm)
+    }
+
     /// Checks that the config is that of what the program brings.
     ///
     /// # Errors
     /// The kind of the algorithm is another one, a value is not one of its key, the rows do not fit together, or keys
     /// conflict.
-    pub(super) fn check(&self, algorithm: &impl Algorithm) -> Result<(), RunError> {
+    pub(super) fn check(&self) -> Result<(), RunError> {
         let Self { config, model, data, .. } = self;
+        let algorithm = self.algorithm();
         let (named, kind) = (config.algorithm.name(), algorithm.kind().name);
         if self.algorithm.is_some() && named != kind {
             return Err(RunError::Config(format!(
@@ -104,9 +107,8 @@ impl<A: Algorithm> Experiment<A> {
 
     /// The same experiment with an algorithm in place of `[algorithm]`.
     #[must_use]
-    pub fn with_algorithm<O: Algorithm>(self, algorithm: O) -> Experiment<O> {
-        let Self { config, data_dir, model, data, selection, .. } = self;
-        Experiment { config, data_dir, model, data, algorithm: Some(algorithm), selection }
+    pub fn with_algorithm(self, algorithm: impl Algorithm + 'static) -> Self {
+        Self { algorithm: Some(Arc::new(algorithm)), ..self }
     }
 
     /// The same experiment with a client selection in place of the kind of `[schedule]`, whose `clients` remains the largest
@@ -140,7 +142,7 @@ impl<A: Algorithm> Experiment<A> {
 }
 
 /// Checks what an algorithm of a program's own says of itself.
-fn check_own(config: &Config, algorithm: &impl Algorithm) -> Result<(), RunError> {
+fn check_own(config: &Config, algorithm: &dyn Algorithm) -> Result<(), RunError> {
     let key = match &config.algorithm {
         AlgorithmConfig::Own(own) => own.keys.get("particles").and_then(toml::Value::as_integer),
         _ => None,

@@ -1,7 +1,7 @@
 //! The rounds of a run whose halves have been built, wherever its clients are: rounds → metrics → files.
 
 use crate::algorithm::Algorithm;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::federation::fault_policy::FaultPolicy;
 use crate::federation::fleet::Fleet;
@@ -27,8 +27,8 @@ const MANY: f64 = 10.0;
 /// # Arguments
 /// - `together`: how many features move together ([`features_together`](crate::datasets::features_together)); `None` where
 ///   the rows are elsewhere, and nobody knows.
-pub(super) fn on_correlation<B: Backend>(
-    server: &dyn ServerHalf<B>,
+pub(super) fn on_correlation(
+    server: &dyn ServerHalf,
     config: &Config,
     together: impl FnOnce() -> Option<f64>,
 ) -> Result<Option<String>, RunError> {
@@ -47,32 +47,32 @@ pub(super) fn on_correlation<B: Backend>(
 }
 
 /// A run that is ready for its first round.
-pub(super) struct Prepared<'a, B: Backend, A: Algorithm> {
+pub(super) struct Prepared<'a> {
     pub config: &'a Config,
-    pub algorithm: &'a A,
+    pub algorithm: &'a dyn Algorithm,
     pub schedule: Box<dyn Schedule>,
-    pub server: Box<dyn ServerHalf<B>>,
+    pub server: Box<dyn ServerHalf>,
     /// The clients, here or elsewhere.
     pub fleet: &'a dyn Fleet,
     /// The number of rows N_k of each client, `[K]`.
     pub roster: &'a [usize],
     /// What the clients are called.
     pub names: ClientNames,
-    pub evaluator: RoundEvaluator<'a, B>,
+    pub evaluator: RoundEvaluator<'a>,
     /// Whether the clients' personal predictors are scored.
     pub personal: bool,
     /// What is learned from calibration rows after the last round.
     pub calibration: Option<Plan>,
     pub policy: FaultPolicy,
-    pub session: Session<B>,
+    pub session: Session,
 }
 
-impl<B: Backend, A: Algorithm> Prepared<'_, B, A> {
+impl Prepared<'_> {
     /// Runs the rounds, or those after the checkpoint from which the run resumes, and writes the final files.
     ///
     /// # Errors
     /// A round fails, a file cannot be written, or the user wants the run to end.
-    pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome<B>, RunError> {
+    pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome, RunError> {
         let Self {
             config,
             algorithm,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::prelude::*;
 
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{Dataset, Normalisation, Targets};
 use crate::density::kde::KdeConfig;
 use crate::error::{RunError, words_of_panic};
@@ -132,9 +132,9 @@ struct Exact {
 
 /// Evaluates particles on a test set.
 #[derive(Debug)]
-pub struct Evaluator<B: Backend> {
+pub struct Evaluator {
     model: Arc<dyn Model>,
-    session: Session<B>,
+    session: Session,
     table: Table,
     targets: Targets,
     scale: Scale,
@@ -142,14 +142,14 @@ pub struct Evaluator<B: Backend> {
     exact: Option<Exact>,
 }
 
-impl<B: Backend> Evaluator<B> {
+impl Evaluator {
     /// Prepares the evaluation of a test set.
     ///
     /// # Errors
     /// The device fails.
     pub fn new(
         model: Arc<dyn Model>,
-        session: Session<B>,
+        session: Session,
         test: Dataset,
         normalisation: &Normalisation,
         config: EvaluatorConfig,
@@ -173,7 +173,7 @@ impl<B: Backend> Evaluator<B> {
     ///
     /// # Errors
     /// The device fails, or a prediction is not finite.
-    pub fn predict(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Predicted, RunError> {
+    pub fn predict(&self, particles: &Particles, posterior: &Posterior) -> Result<Predicted, RunError> {
         let width = match self.model.task() {
             Task::Classification { classes } => classes,
             Task::Regression => 2,
@@ -196,7 +196,7 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// Computes KL(q ‖ posterior) by quadrature.
-    fn divergence(&self, particles: &Particles<B>, posterior: &Posterior) -> Result<Option<f64>, RunError> {
+    fn divergence(&self, particles: &Particles, posterior: &Posterior) -> Result<Option<f64>, RunError> {
         let Some(Exact { grid, log_posterior }) = &self.exact else { return Ok(None) };
         let centres = particles.to_array()?.values.to_f64();
         let log_q = match posterior {
@@ -212,18 +212,13 @@ impl<B: Backend> Evaluator<B> {
     }
 
     /// The raw outputs `[N, n, outputs]`, particle by particle.
-    fn outputs(&self, particles: &Particles<B>, outputs: usize) -> Result<Vec<f32>, RunError> {
+    fn outputs(&self, particles: &Particles, outputs: usize) -> Result<Vec<f32>, RunError> {
         predict_rows(&*self.model, particles, &self.table, outputs, self.config.chunk, &self.session)
     }
 }
 
 /// Evaluates log p0 + (1/α) Σ_rows log p on a grid over θ.
-fn exact<B: Backend>(
-    model: &dyn Model,
-    table: &Table,
-    temperature: f64,
-    session: &Session<B>,
-) -> Result<Option<Exact>, RunError> {
+fn exact(model: &dyn Model, table: &Table, temperature: f64, session: &Session) -> Result<Option<Exact>, RunError> {
     let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
     let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
     let array = Array { shape, values: Values::F64(grid.points().to_vec()) };
@@ -243,17 +238,17 @@ const PIECE: usize = 128;
 ///
 /// # Errors
 /// The device fails.
-pub fn predict_rows<B: Backend>(
+pub fn predict_rows(
     model: &dyn Model,
-    particles: &Particles<B>,
+    particles: &Particles,
     table: &Table,
     outputs: usize,
     chunk: usize,
-    session: &Session<B>,
+    session: &Session,
 ) -> Result<Vec<f32>, RunError> {
     let rows = table.rows();
     let mut all = vec![0.0; particles.count() * rows * outputs];
-    let (piece, workers) = match B::PARALLEL_CLIENTS {
+    let (piece, workers) = match session.backend().has_parallel_clients() {
         true => (chunk.min(PIECE), (chunk / PIECE).max(1)),
         false => (chunk, 1),
     };
@@ -298,7 +293,7 @@ fn undefined(error: MetricError) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Flex, Precision};
+    use crate::backend::{Backend, Flex, Precision};
     use crate::datasets::FeatureScale;
     use crate::models::{BnnConfig, Network};
     use crate::random::{Purpose, Streams};
@@ -306,7 +301,7 @@ mod tests {
 
     /// Log-probabilities of 3 networks 5-7-4 on some rows, predicted in chunks.
     fn predicted<B: Backend>(precision: Precision, rows: usize, chunk: usize) -> Vec<f32> {
-        let session = Session::<B>::open(precision).unwrap();
+        let session = Session::open::<B>(precision).unwrap();
         let model = Network::new(BnnConfig::classifier(5, &[7], 4));
         let mut rng = Streams::new(1).rng(Purpose::InitialParticles, 0, 0);
         let values = (0..3).flat_map(|_| model.initial(&mut rng)).collect();

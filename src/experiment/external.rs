@@ -13,7 +13,6 @@ use super::recalibrated::Recalibrated;
 use super::row_groups::RowGroups;
 use super::run_dir;
 use super::run_report::write_files;
-use crate::backend::Backend;
 use crate::datasets::Targets;
 use crate::error::RunError;
 use crate::federation::labelled::Labelled;
@@ -71,10 +70,10 @@ impl Finished {
     ///
     /// # Errors
     /// As [`Finished::predict_labelled`], or the groups are not those of these rows.
-    pub fn evaluate<B: Backend>(
+    pub fn evaluate(
         &self,
         config: &Config,
-        client: Option<ClientPredictor<B>>,
+        client: Option<ClientPredictor>,
         recalibrated: &Recalibrated,
         rows: LabelledRows,
     ) -> Result<Evaluated, RunError> {

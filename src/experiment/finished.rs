@@ -10,7 +10,7 @@ use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::lock::Lock;
 use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
@@ -205,7 +205,7 @@ impl Finished {
     ///
     /// # Errors
     /// The file cannot be read, or does not hold particles of this model.
-    pub fn particles<B: Backend>(&self, model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, RunError> {
+    pub fn particles(&self, model: &dyn Model, session: &Session) -> Result<Particles, RunError> {
         let path = self.path.join(run_dir::PARTICLES);
         let wrong = |reason: String| RunError::Config(format!("{}: {reason}", path.display()));
         let bytes = read_whole(&path).map_err(|error| wrong(error.to_string()))?;
@@ -218,7 +218,7 @@ impl Finished {
 ///
 /// # Errors
 /// Reading from the device fails.
-pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec<u8>, RunError> {
+pub(super) fn to_safetensors(particles: &Particles) -> Result<Vec<u8>, RunError> {
     let mut tensors = Vec::with_capacity(particles.blocks().len());
     for (tensor, block) in particles.blocks().iter().zip(particles.layout().blocks()) {
         let values = match particles.dtype() {
@@ -236,11 +236,7 @@ pub(super) fn to_safetensors<B: Backend>(particles: &Particles<B>) -> Result<Vec
 ///
 /// # Errors
 /// A message that names the tensor that is missing, has another shape or type, or holds a value that is not finite.
-fn from_safetensors<B: Backend>(
-    tensors: &SafeTensors,
-    layout: &Arc<Layout>,
-    session: &Session<B>,
-) -> Result<Particles<B>, String> {
+fn from_safetensors(tensors: &SafeTensors, layout: &Arc<Layout>, session: &Session) -> Result<Particles, String> {
     let mut blocks = Vec::with_capacity(layout.blocks().len());
     let mut count = None;
     for block in layout.blocks() {

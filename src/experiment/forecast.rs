@@ -9,7 +9,7 @@ use super::config::Config;
 use super::evaluate::{Predicted, predict_rows};
 use super::finished::Finished;
 use super::own_model;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::federation::client_evaluator;
@@ -65,7 +65,7 @@ impl Finished {
     /// # use fedstein::{backend::Flex, experiment::{Finished, Forecast}};
     /// # fn f(run: &Finished, rows: ndarray::Array2<f32>) -> Result<(), Box<dyn std::error::Error>> {
     /// let recalibrated = run.recalibrated(None)?;
-    /// if let Forecast::Classes { log_probs, names } = run.forecast::<Flex>(&run.config()?, rows, "new rows")? {
+    /// if let Forecast::Classes { log_probs, names } = run.forecast(&run.config()?, rows, "new rows")? {
     ///     let probabilities = recalibrated.probabilities(log_probs.ensemble(), names.len())?; // [n, C], at the temperature
     ///     let sets = recalibrated.sets(&log_probs.ensemble(), &probabilities, names.len()); // [n][C]
     /// }
@@ -82,23 +82,18 @@ impl Finished {
     /// There are no rows, they have another number of columns or are not finite, a file of the run cannot be read, the
     /// backend cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
     /// and [`Finished::with_model`] has not handed it over.
-    pub fn forecast<B: Backend>(
-        &self,
-        config: &Config,
-        features: Array2<f32>,
-        input: &str,
-    ) -> Result<Forecast, RunError> {
-        self.forecast_by::<B>(config, None, features, input)
+    pub fn forecast(&self, config: &Config, features: Array2<f32>, input: &str) -> Result<Forecast, RunError> {
+        self.forecast_by(config, None, features, input)
     }
 
     /// As [`Self::forecast`], by the personal predictor of a client where one is given.
     ///
     /// # Errors
     /// As [`Self::forecast`].
-    pub fn forecast_by<B: Backend>(
+    pub fn forecast_by(
         &self,
         config: &Config,
-        client: Option<ClientPredictor<B>>,
+        client: Option<ClientPredictor>,
         features: Array2<f32>,
         input: &str,
     ) -> Result<Forecast, RunError> {
@@ -123,10 +118,10 @@ impl Finished {
     /// # Errors
     /// As [`Self::forecast`]; or the targets are of the other task, of another number than the rows, not finite, or have a
     /// row of a class that the run does not know.
-    pub fn predict_labelled<B: Backend>(
+    pub fn predict_labelled(
         &self,
         config: &Config,
-        client: Option<ClientPredictor<B>>,
+        client: Option<ClientPredictor>,
         features: Array2<f32>,
         targets: &Targets,
         input: &str,
@@ -199,10 +194,10 @@ impl Finished {
         RunError::Config(format!("{input}: the predictions of the run {} cannot be used: {error}", self.path.display()))
     }
 
-    fn outputs<B: Backend>(
+    fn outputs(
         &self,
         config: &Config,
-        client: Option<ClientPredictor<B>>,
+        client: Option<ClientPredictor>,
         mut features: Array2<f32>,
         input: &str,
     ) -> Result<Outputs, RunError> {
@@ -229,7 +224,7 @@ impl Finished {
             (Task::Regression, None) => 2,
             _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
         };
-        let session = Session::<B>::open(config.precision)?;
+        let session = Session::named(&config.backend, config.precision)?;
         own_model::is_that_of(&self.card.own_model_fingerprint, &*model, shape.width(), &session)
             .map_err(|problem| RunError::Config(format!("Finished::with_model: {problem}")))?;
         let (normalisation, chunk) = (&self.card.normalisation, config.evaluation.chunk);
@@ -239,7 +234,7 @@ impl Finished {
                 None => return Err(RunError::Config(format!("{input}: no data rows"))),
             },
             None => {
-                let particles = self.particles::<B>(&*model, &session)?;
+                let particles = self.particles(&*model, &session)?;
                 let table = Table::new(data, normalisation);
                 (predict_rows(&*model, &particles, &table, width, chunk, &session)?, particles.count())
             }

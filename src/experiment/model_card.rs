@@ -11,7 +11,6 @@ use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
 use super::site_predictor::{OWN, OWN_OF_ROWS};
-use crate::algorithm::Algorithm as _;
 use crate::datasets::Reading;
 use crate::error::RunError;
 use crate::metrics::{Metric, Over, View};

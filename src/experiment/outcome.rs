@@ -1,6 +1,5 @@
 //! The results of a run in memory.
 
-use crate::backend::Backend;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
 use crate::particles::Particles;
 use crate::protocol::Posterior;
@@ -12,9 +11,9 @@ use super::personal::PersonalResults;
 
 /// The results of a run.
 #[derive(Debug)]
-pub struct Outcome<B: Backend> {
+pub struct Outcome {
     /// The global particles after the last round, or after the best one, `[N, d]`.
-    pub particles: Particles<B>,
+    pub particles: Particles,
     /// The posterior q, where it is more than these particles.
     pub posterior: Posterior,
     /// Their predictions on the test rows.
@@ -37,7 +36,7 @@ pub struct Outcome<B: Backend> {
     pub evaluation_seconds: f64,
 }
 
-impl<B: Backend> Outcome<B> {
+impl Outcome {
     /// The sums over all test rows, where the clients hold these.
     pub(super) fn pooled(&self) -> Option<&ClientScores> {
         match &self.predicted {

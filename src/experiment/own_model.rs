@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 
 use crate::algorithm::Capabilities;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{Targets, TrainTest};
 use crate::error::{RunError, words_of_panic};
 use crate::models::{Batch, LayerInputs, LayerRows, Model, RowCurvature, Task};
@@ -29,11 +29,11 @@ const TOLERANCE: f64 = 1e-3;
 /// # Errors
 /// It has parameters that cannot be trained so, predicts something else, fails on rows of the data, or is no function of a
 /// particle and a row; or the algorithm needs a curvature that it does not compute.
-pub(super) fn checked<B: Backend>(
+pub(super) fn checked(
     model: &Arc<dyn Model>,
     data: &TrainTest,
     (algorithm, can): (&str, Capabilities),
-    session: &Session<B>,
+    session: &Session,
 ) -> Result<Arc<dyn Model>, RunError> {
     let refuse = |problem: String| RunError::Config(format!("the model of Experiment::with_model: {problem}"));
     let outputs = outputs(&**model, &data.train.targets).map_err(refuse)?;
@@ -71,17 +71,17 @@ fn outputs(model: &dyn Model, targets: &Targets) -> Result<usize, String> {
 }
 
 /// Particles and rows on which a model is tried.
-struct Trial<'a, B: Backend> {
+struct Trial<'a> {
     model: &'a dyn Model,
     /// `[2, d]`.
-    particles: Particles<B>,
+    particles: Particles,
     /// Two training rows, different ones where there are any.
     rows: Table,
-    session: &'a Session<B>,
+    session: &'a Session,
 }
 
-impl<'a, B: Backend> Trial<'a, B> {
-    fn new(model: &'a dyn Model, data: &TrainTest, session: &'a Session<B>) -> Result<Self, String> {
+impl<'a> Trial<'a> {
+    fn new(model: &'a dyn Model, data: &TrainTest, session: &'a Session) -> Result<Self, String> {
         let particles = first_particles(model, session)?;
         let features = &data.train.features;
         let other = (1..features.nrows()).find(|row| features.row(*row) != features.row(0)).unwrap_or(0);
@@ -92,7 +92,7 @@ impl<'a, B: Backend> Trial<'a, B> {
     /// Checks that the predictions have their shape, and are a function of a particle and a row.
     fn predicts(&self, outputs: usize) -> Result<(), String> {
         let features = self.rows.width();
-        let predicted = |particles: &Particles<B>, rows: &[usize]| {
+        let predicted = |particles: &Particles, rows: &[usize]| {
             let inputs = self.rows.batch(rows.iter().copied(), self.session).inputs;
             let predicted = quietly(|| {
                 let predicted = self.model.predict(particles.blocks(), inputs);
@@ -243,7 +243,7 @@ impl<'a, B: Backend> Trial<'a, B> {
 ///
 /// # Errors
 /// It fails, or gives another number of coordinates than it has parameters.
-fn first_particles<B: Backend>(model: &dyn Model, session: &Session<B>) -> Result<Particles<B>, String> {
+fn first_particles(model: &dyn Model, session: &Session) -> Result<Particles, String> {
     let (mut rng, dim) = (Streams::new(0).rng(Purpose::InitialParticles, 0, 0), model.layout().dim());
     let mut values = Vec::with_capacity(TRIED * dim);
     for _ in 0..TRIED {
@@ -260,7 +260,7 @@ fn first_particles<B: Backend>(model: &dyn Model, session: &Session<B>) -> Resul
 
 /// What two first particles of a model predict for two rows of made-up numbers `[2, p]`, one after another: by it a model is
 /// known again. Empty where the model does not take such rows.
-pub(super) fn fingerprint<B: Backend>(model: &dyn Model, width: usize, session: &Session<B>) -> Vec<f64> {
+pub(super) fn fingerprint(model: &dyn Model, width: usize, session: &Session) -> Vec<f64> {
     let Ok(particles) = first_particles(model, session) else { return Vec::new() };
     let rows = session.upload((0..TRIED * width).map(|at| (1.0 + at as f32).sin()).collect(), [TRIED, width]);
     let predicted = quietly(|| model.predict(particles.blocks(), rows).try_into_vec_as::<f64>().ok());
@@ -271,12 +271,7 @@ pub(super) fn fingerprint<B: Backend>(model: &dyn Model, width: usize, session: 
 ///
 /// # Errors
 /// It predicts something else.
-pub(super) fn is_that_of<B: Backend>(
-    kept: &[f64],
-    model: &dyn Model,
-    width: usize,
-    session: &Session<B>,
-) -> Result<(), String> {
+pub(super) fn is_that_of(kept: &[f64], model: &dyn Model, width: usize, session: &Session) -> Result<(), String> {
     match kept.is_empty() || agree(kept, &fingerprint(model, width, session), largest(kept)) {
         true => Ok(()),
         false => {

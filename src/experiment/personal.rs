@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Capabilities;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, State};
 use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_evaluator::ClientEvaluator;
@@ -139,15 +139,15 @@ impl HeldOutRows {
     }
 
     /// The evaluator of a partition's clients, with the calibration rows of each, and what corrects their predictions.
-    pub fn evaluator<B: Backend>(
+    pub fn evaluator(
         self,
         partition: &Partition,
         (calibration, corrections): (Vec<Vec<usize>>, BTreeMap<ClientId, PriorCorrection>),
         model: Arc<dyn Model>,
-        session: &Session<B>,
+        session: &Session,
         normalisation: &Normalisation,
         config: EvaluatorConfig,
-    ) -> ClientEvaluator<B> {
+    ) -> ClientEvaluator {
         let held = |(table, targets), rows| HeldOut { table, targets, rows };
         let clients = 0..partition.clients().len();
         let test: Vec<Vec<usize>> = clients.clone().map(|client| partition.test(client).to_vec()).collect();

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::algorithm::Capabilities;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::event::{Event, EventKind};
@@ -35,9 +35,9 @@ const BEST: &str = "best";
 const LR: &str = "lr_schedule";
 
 /// Evaluates and records every round.
-pub(super) struct RunRecorder<'a, B: Backend> {
+pub(super) struct RunRecorder<'a> {
     pub config: &'a Config,
-    pub evaluator: RoundEvaluator<'a, B>,
+    pub evaluator: RoundEvaluator<'a>,
     pub fleet: &'a dyn Fleet,
     pub observer: &'a dyn Observer,
     pub artifacts: Option<&'a mut Artifacts>,
@@ -84,21 +84,21 @@ struct Notes {
 }
 
 /// The results of a run after its last round.
-pub(super) struct RunResults<'a, B: Backend> {
+pub(super) struct RunResults<'a> {
     /// The files of the run.
     pub artifacts: Option<&'a mut Artifacts>,
     /// The results, without what calibration rows give.
-    pub outcome: Outcome<B>,
+    pub outcome: Outcome,
     /// Sentences on the end of the run.
     pub ended: Vec<String>,
     pub participation: Participation,
 }
 
-impl<'a, B: Backend> RunRecorder<'a, B> {
+impl<'a> RunRecorder<'a> {
     /// A recorder of a run with K clients, each of which is scored if `personal`.
     pub fn new(
         (config, one_hot_advice, can): (&'a Config, &'static str, Capabilities),
-        evaluator: RoundEvaluator<'a, B>,
+        evaluator: RoundEvaluator<'a>,
         fleet: &'a dyn Fleet,
         (count, personal, names): (usize, bool, &'a ClientNames),
         observer: &'a dyn Observer,
@@ -156,7 +156,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     fn evaluate(
         &mut self,
         (round, is_last): (usize, bool),
-        server: &dyn ServerHalf<B>,
+        server: &dyn ServerHalf,
         policy: &FaultPolicy,
     ) -> Result<EvaluatedColumns, RunError> {
         let (clients, own) = (self.notes.participation.clients(), self.notes.personal.is_some());
@@ -206,7 +206,7 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     fn keep(
         &mut self,
         (round, policy): (usize, &FaultPolicy),
-        server: &dyn ServerHalf<B>,
+        server: &dyn ServerHalf,
         schedule: &dyn Schedule,
     ) -> Result<(), RunError> {
         let (rounds, is_wanted) = (self.config.rounds, self.observer.wants_to_stop());
@@ -236,10 +236,10 @@ impl<'a, B: Backend> RunRecorder<'a, B> {
     /// No round has ended, or the results cannot be evaluated.
     pub fn finish(
         mut self,
-        server: &dyn ServerHalf<B>,
+        server: &dyn ServerHalf,
         policy: &FaultPolicy,
-        session: &Session<B>,
-    ) -> Result<RunResults<'a, B>, RunError> {
+        session: &Session,
+    ) -> Result<RunResults<'a>, RunError> {
         let round = self.notes.rounds.round();
         let (mut particles, mut posterior) = (server.particles().clone(), server.posterior());
         let best = self.stop.best().filter(|best| best.round != round);
@@ -317,7 +317,7 @@ impl Notes {
     }
 }
 
-impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
+impl RoundObserver for RunRecorder<'_> {
     fn step_factor(&self, round: usize) -> f64 {
         self.lr.factor(round)
     }
@@ -326,12 +326,7 @@ impl<B: Backend> RoundObserver<B> for RunRecorder<'_, B> {
         self.observer.round(round, clients);
     }
 
-    fn round_ended(
-        &mut self,
-        round: Round,
-        server: &dyn ServerHalf<B>,
-        schedule: &dyn Schedule,
-    ) -> Result<(), RunError> {
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf, schedule: &dyn Schedule) -> Result<(), RunError> {
         if self.observer.gives_up() {
             return Err(RunError::Interrupted { round: self.notes.rounds.round(), rounds: self.config.rounds });
         }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use super::evaluate::{Evaluator, Predicted};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::federation::client_evaluator::{
     PUBLISHED_SCORES, PUBLISHED_VALIDATION_SCORES, TEST_SCORES, VALIDATION_SCORES, no_rows, no_scores,
@@ -20,20 +19,20 @@ use crate::protocol::{ClientId, Message, PARTICLES, Posterior, Reply, RequestKin
 
 /// Evaluates the rounds of a run.
 #[derive(Debug)]
-pub struct RoundEvaluator<'a, B: Backend> {
+pub struct RoundEvaluator<'a> {
     /// The rows of all metrics: test rows, or with `evaluation.rows` the validation rows.
-    test: RowsAt<'a, B>,
+    test: RowsAt<'a>,
     /// The validation rows, where they are others and are to be scored in every evaluated round.
-    validation: Option<RowsAt<'a, B>>,
+    validation: Option<RowsAt<'a>>,
     /// Whether the clients are at sites of their own, which write files of their own results at the end.
     has_sites: bool,
 }
 
 /// The place of some rows.
 #[derive(Debug)]
-pub enum RowsAt<'a, B: Backend> {
+pub enum RowsAt<'a> {
     /// In this process, which predicts them with the server's particles.
-    Here(&'a Evaluator<B>),
+    Here(&'a Evaluator),
     /// At the clients: each scores the global particles on its own rows and sends sums, which are pooled.
     Clients(Box<AtClients>),
 }
@@ -51,7 +50,7 @@ pub struct AtClients {
 
 /// A round that has ended.
 #[derive(Clone, Copy)]
-pub struct Ended<'a, B: Backend> {
+pub struct Ended<'a> {
     /// The round, from 1.
     pub round: usize,
     /// The clients.
@@ -59,7 +58,7 @@ pub struct Ended<'a, B: Backend> {
     /// The rules of requests.
     pub policy: &'a FaultPolicy,
     /// The server after the round.
-    pub server: &'a dyn ServerHalf<B>,
+    pub server: &'a dyn ServerHalf,
     /// Whether the results of the run are those of this round.
     pub is_last: bool,
 }
@@ -99,7 +98,7 @@ pub struct OwnScores {
     pub validation: PersonalScores,
 }
 
-impl<B: Backend> RowsAt<'_, B> {
+impl RowsAt<'_> {
     /// Rows at clients with these names and numbers of rows `[K]`, for a model of this task and a number of bins of
     /// confidence.
     ///
@@ -132,14 +131,14 @@ impl<B: Backend> RowsAt<'_, B> {
     }
 }
 
-impl<'a, B: Backend> RoundEvaluator<'a, B> {
+impl<'a> RoundEvaluator<'a> {
     /// An evaluator of clients in this process, by rows at these places.
-    pub fn new(test: RowsAt<'a, B>, validation: Option<RowsAt<'a, B>>) -> Self {
+    pub fn new(test: RowsAt<'a>, validation: Option<RowsAt<'a>>) -> Self {
         Self { test, validation, has_sites: false }
     }
 
     /// An evaluator of clients at sites of their own.
-    pub fn of_sites(test: RowsAt<'a, B>, validation: Option<RowsAt<'a, B>>) -> Self {
+    pub fn of_sites(test: RowsAt<'a>, validation: Option<RowsAt<'a>>) -> Self {
         Self { test, validation, has_sites: true }
     }
 
@@ -177,7 +176,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
     ///
     /// # Errors
     /// Anything fails but a client.
-    pub fn evaluate(&self, ended: Ended<'_, B>, clients: usize, own: bool) -> Result<EvaluatedRound, RunError> {
+    pub fn evaluate(&self, ended: Ended<'_>, clients: usize, own: bool) -> Result<EvaluatedRound, RunError> {
         let [published, validation] = self.at_clients().map(|at| at.is_some());
         let wanted = Scoring { own, published, validation, is_last: ended.is_last };
         let asked = || self.inquire(ended, message(ended.server, wanted)?, clients, wanted);
@@ -207,8 +206,8 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
     /// Anything fails but a client.
     pub fn close(
         &self,
-        ended: Ended<'_, B>,
-        best: Option<(&Particles<B>, &Posterior)>,
+        ended: Ended<'_>,
+        best: Option<(&Particles, &Posterior)>,
         clients: usize,
     ) -> Result<EvaluatedRound, RunError> {
         let published = self.test.at_clients().is_some();
@@ -226,7 +225,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
     /// The scores of particles on test rows here, or those that the clients sent.
     fn evaluated(
         &self,
-        (particles, posterior): (&Particles<B>, &Posterior),
+        (particles, posterior): (&Particles, &Posterior),
         mut inquiry: Option<Inquiry>,
     ) -> Result<EvaluatedRound, RunError> {
         let mut sent = |name| inquiry.as_mut().and_then(|inquiry| inquiry.sums.remove(name));
@@ -252,7 +251,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
     /// Asks all clients, and refuses replies without usable sums of every wanted name.
     fn inquire(
         &self,
-        Ended { round, fleet, policy, .. }: Ended<'_, B>,
+        Ended { round, fleet, policy, .. }: Ended<'_>,
         message: Message,
         clients: usize,
         asked: Scoring,
@@ -299,7 +298,7 @@ impl<'a, B: Backend> RoundEvaluator<'a, B> {
 
 /// The message with which clients score what the server publishes. A method whose clients never share their last layers
 /// publishes no whole particles; where these are scored, the message has them as well.
-fn message<B: Backend>(server: &dyn ServerHalf<B>, wanted: Scoring) -> Result<Message, RunError> {
+fn message(server: &dyn ServerHalf, wanted: Scoring) -> Result<Message, RunError> {
     let message = server.publish()?;
     let scores_them = wanted.published || wanted.validation || (wanted.is_last && !wanted.own);
     match scores_them && !message.arrays.contains_key(PARTICLES) {

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::algorithm::Algorithm;
-use crate::backend::{Backend, Session};
+use crate::backend::{AnyBackend, Backend};
 use crate::datasets::{ModelCard, Partition, features_together};
 use crate::error::RunError;
 use crate::federation::fleet::InProcess;
@@ -36,28 +35,29 @@ use super::rows_of_run::RowsOfRun;
 /// Data or configuration are invalid, or the configuration is not the one that `artifacts` describes, which is found before
 /// the first round and before a file is written; a round fails; or a file cannot be written.
 pub fn run<B: Backend>(
-    experiment: &Experiment<impl Algorithm>,
+    experiment: &Experiment,
     observer: &dyn Observer,
     artifacts: Option<&mut Artifacts>,
-) -> Result<Outcome<B>, RunError> {
-    match &experiment.algorithm {
-        Some(algorithm) => run_with(experiment, algorithm, observer, artifacts),
-        None => run_with(experiment, &experiment.config.algorithm, observer, artifacts),
-    }
+) -> Result<Outcome, RunError> {
+    run_on(AnyBackend::of::<B>(), experiment, observer, artifacts)
 }
 
-fn run_with<B: Backend>(
-    experiment: &Experiment<impl Algorithm>,
-    algorithm: &impl Algorithm,
+/// As [`run`], on a backend that is chosen at run time, such as the config's: `AnyBackend::named(&config.backend)?`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    backend: AnyBackend,
+    experiment: &Experiment,
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
-) -> Result<Outcome<B>, RunError> {
-    // The type parameter chooses the backend, whatever the key says.
-    let config = &Config { backend: B::NAME.to_owned(), ..experiment.config.clone() };
+) -> Result<Outcome, RunError> {
+    let config = &Config { backend: backend.name().to_owned(), ..experiment.config.clone() };
+    let algorithm = experiment.algorithm();
     let streams = Streams::new(config.seed);
     let can = algorithm.capabilities();
-    experiment.check(algorithm)?;
-    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(&experiment.config, B::NAME))?;
+    experiment.check()?;
+    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(&experiment.config, backend.name()))?;
 
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =
@@ -69,7 +69,7 @@ fn run_with<B: Backend>(
 
     // The model and its initial particles.
     let card = ModelCard::of(&data.train, data.normalisation.clone());
-    let session = Session::<B>::open(config.precision)?;
+    let session = backend.open(config.precision)?;
     let model = match &experiment.model {
         Some(model) => own_model::checked(model, &data, (config.algorithm.name(), can), &session)?,
         None => config.model(&data.train)?,
@@ -109,12 +109,12 @@ fn run_with<B: Backend>(
     let (server, mut fleet) = match config.state_budget(can) {
         None => {
             let halves = build(here)?;
-            (halves.server, InProcess::new(halves.clients))
+            (halves.server, InProcess::new(halves.clients, backend))
         }
         Some(bytes) => {
             let one = |client: ClientId| build(vec![here[client].clone()])?.into_client(client);
             let dir = artifacts.as_deref().map_or_else(client_states, Artifacts::client_states);
-            (build(Vec::new())?.server, InProcess::parked(clients, Parking::new(one, dir, bytes)?))
+            (build(Vec::new())?.server, InProcess::parked(clients, Parking::new(one, dir, bytes)?, backend))
         }
     };
 
@@ -129,7 +129,7 @@ fn run_with<B: Backend>(
     }
     let on_rows = |rows| Evaluator::new(model.clone(), session.clone(), rows, &data.normalisation, scoring);
     let (test, validation) = (on_rows(data.test)?, validation_rows.map(on_rows).transpose()?);
-    if !B::PARALLEL_CLIENTS {
+    if !backend.has_parallel_clients() {
         observer.note("the first round on a GPU also compiles and tunes kernels; later rounds are faster");
     }
     let fleet = config.fleet(can, fleet, clients, streams);

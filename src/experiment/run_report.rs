@@ -7,7 +7,6 @@ use super::finished::Finished;
 use super::model_card;
 use super::personal::PersonalResults;
 use super::run_dir;
-use crate::algorithm::Algorithm as _;
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::federation::labelled::Labelled;

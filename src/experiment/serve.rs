@@ -1,8 +1,7 @@
 //! The server of a federation, which has no rows: agreement of the sites → the algorithm's server half → rounds → files.
 //! [`run()`](super::run()) is the same with all clients in one process.
 
-use crate::algorithm::Algorithm;
-use crate::backend::{Backend, Session};
+use crate::backend::{AnyBackend, Backend};
 use crate::datasets::DataConfig;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -35,12 +34,26 @@ pub fn serve<B: Backend>(
     config: &Config,
     carrier: &dyn Carrier,
     observer: &dyn Observer,
+    artifacts: Option<&mut Artifacts>,
+) -> Result<Outcome, RunError> {
+    serve_on(AnyBackend::of::<B>(), config, carrier, observer, artifacts)
+}
+
+/// As [`serve`], on a backend that is chosen at run time, such as the config's: `AnyBackend::named(&config.backend)?`.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_on(
+    backend: AnyBackend,
+    config: &Config,
+    carrier: &dyn Carrier,
+    observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
-) -> Result<Outcome<B>, RunError> {
-    let (algorithm, streams) = (&config.algorithm, Streams::new(config.seed));
+) -> Result<Outcome, RunError> {
+    let (algorithm, streams) = (&*config.algorithm, Streams::new(config.seed));
     let can = algorithm.capabilities();
     check(config)?;
-    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(config, B::NAME))?;
+    artifacts.as_deref().map_or(Ok(()), |artifacts| artifacts.must_be_of(config, backend.name()))?;
     let mut policy = config.fault_policy(can, random::nonce());
     if let Some(past) = artifacts.as_deref().and_then(Artifacts::past) {
         // A run that resumes has its own number, by which its sites know it.
@@ -70,7 +83,7 @@ pub fn serve<B: Backend>(
     // The model and its initial particles.
     let model = config.model(&shape)?;
     check_size(algorithm, &*model)?;
-    let session = Session::<B>::open(config.precision)?;
+    let session = backend.open(config.precision)?;
     let roster = sites.agreement.rows.clone();
     let (card_of_sites, config_of_sites) = (card.clone(), client_config::for_sites(config)?);
     let terms =

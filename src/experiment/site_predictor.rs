@@ -3,7 +3,6 @@
 use super::config::Config;
 use super::finished::Finished;
 use super::personal::note_on_published;
-use crate::algorithm::Algorithm as _;
 
 /// The fact that says whose predictions the results are.
 pub(super) const PREDICTOR: &str = "predictor";

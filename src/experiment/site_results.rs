@@ -12,8 +12,7 @@ use super::facts::facts;
 use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
 use super::site_predictor::{OWN, OWN_OF_ROWS, PREDICTOR, PUBLISHED};
 use super::{rotation, run_dir, run_report};
-use crate::algorithm::Algorithm;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::datasets::{DataConfig, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::models::Model;
@@ -26,7 +25,7 @@ use crate::site::{MOST_ROWS, SiteConfig};
 const PRINCIPAL: RotationConfig = RotationConfig { rotate: Rotate::Principal, rotate_from: RotateFrom::AllClients };
 
 /// The results of a run at one site.
-pub(super) struct SiteResults<'a, B: Backend> {
+pub(super) struct SiteResults<'a> {
     /// The site's own file.
     pub site: &'a SiteConfig,
     /// What the server may set of a configuration.
@@ -38,13 +37,13 @@ pub(super) struct SiteResults<'a, B: Backend> {
     /// The model.
     pub model: &'a dyn Model,
     /// The device.
-    pub session: &'a Session<B>,
+    pub session: &'a Session,
     /// The basis of the features, of a run with `data.rotate`.
     pub basis: Option<&'a Rotation>,
     /// The last round.
     pub round: usize,
     /// The predictor.
-    pub predictor: Kept<B>,
+    pub predictor: Kept,
     /// What corrects the predictor's log-probabilities, `[C]`; `None` for nothing.
     pub correction: Option<&'a [f64]>,
     /// The predictions of the site's test rows; `None` where it has none.
@@ -56,18 +55,18 @@ pub(super) struct SiteResults<'a, B: Backend> {
 }
 
 /// What is kept of the predictor of a site's results.
-pub(super) enum Kept<B: Backend> {
+pub(super) enum Kept {
     /// The global particles, which are the predictor; `None` where the server does not publish whole particles.
-    Published(Option<Particles<B>>),
+    Published(Option<Particles>),
     /// The particles of the client's personal predictor.
-    Own(Particles<B>),
+    Own(Particles),
     /// The global particles. The predictor is the client's own and needs its training rows.
-    OwnOfRows(Option<Particles<B>>),
+    OwnOfRows(Option<Particles>),
 }
 
-impl<B: Backend> Kept<B> {
+impl Kept {
     /// The particles that are kept.
-    fn particles(&self) -> Option<&Particles<B>> {
+    fn particles(&self) -> Option<&Particles> {
         match self {
             Self::Published(particles) | Self::OwnOfRows(particles) => particles.as_ref(),
             Self::Own(particles) => Some(particles),
@@ -115,7 +114,7 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
     run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())
 }
 
-impl<B: Backend> SiteResults<'_, B> {
+impl SiteResults<'_> {
     /// Writes the files into a directory, which is created if it is missing, in place of those of an earlier call.
     ///
     /// # Errors

@@ -8,7 +8,6 @@ use super::config::{CalibrationConfig, Config, EvaluationRows};
 use super::questions::Questions;
 use super::rows_of_run::RowsOfRun;
 use super::{class_weights, prior_correction, rotation};
-use crate::algorithm::Algorithm;
 use crate::checkpoint::digest;
 use crate::datasets::columns::{Columns, places};
 use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::algorithm::Algorithm;
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::random::Streams;

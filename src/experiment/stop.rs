@@ -1,7 +1,7 @@
 //! The end of a run before its last round: budgets of traffic and time, and validation rows on which nothing becomes better.
 
 use crate::array::Array;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, State};
 use crate::error::RunError;
 use crate::metrics::{ClientScores, Evaluation, PersonalScores};
@@ -132,10 +132,10 @@ impl Stop {
     ///
     /// # Errors
     /// The device fails.
-    pub fn look<B: Backend>(
+    pub fn look(
         &mut self,
         round: usize,
-        server: &dyn ServerHalf<B>,
+        server: &dyn ServerHalf,
         evaluated: &EvaluatedRound,
     ) -> Result<Seen, RunError> {
         if !self.is_watching && self.apart.is_none() {
@@ -263,7 +263,7 @@ impl Best {
     ///
     /// # Errors
     /// They are not of this model.
-    pub fn particles<B: Backend>(&self, like: &Particles<B>, session: &Session<B>) -> Result<Particles<B>, RunError> {
+    pub fn particles(&self, like: &Particles, session: &Session) -> Result<Particles, RunError> {
         Ok(Particles::from_array(&self.particles, like.layout(), session)?)
     }
 }

@@ -10,7 +10,6 @@ use super::client_evaluator::{ClientEvaluator, Outputs, no_rows, with_scores};
 use super::held_out::{HeldOut, Seen};
 use super::labelled::{Labelled, TEST_STREAM};
 use crate::array::{Array, Values};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, logits_of, temperature_sums};
 use crate::protocol::calibrating::{
@@ -19,7 +18,7 @@ use crate::protocol::calibrating::{
 use crate::protocol::{Calibrating, Message, PARTICLES, ROWS, Request, ScoreForm, TestForm, map_of};
 use crate::report::conformal::counts_up_to;
 
-impl<B: Backend> ClientEvaluator<B> {
+impl ClientEvaluator {
     /// The answer of the client of this request. The request has the global particles.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use fedstein_models::{Model, Task};
 use super::held_out::{CalibrationRows, HeldOut};
 use super::prior_correction::PriorCorrection;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::metrics::{ClientScores, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::particles::Particles;
@@ -19,11 +19,11 @@ use crate::protocol::{ClientId, Message, PARTICLES, Predictor, Request, Scoring}
 
 /// Scores the predictors of the clients of one process.
 #[derive(Debug)]
-pub struct ClientEvaluator<B: Backend> {
+pub struct ClientEvaluator {
     /// The model.
     pub model: Arc<dyn Model>,
     /// The device.
-    pub session: Session<B>,
+    pub session: Session,
     /// The test rows.
     pub test: HeldOut,
     /// The validation rows, by which the best round is chosen.
@@ -74,13 +74,13 @@ pub fn no_rows() -> RunError {
     RunError::Config("a toy density has no rows to be scored on".into())
 }
 
-impl<B: Backend> ClientEvaluator<B> {
+impl ClientEvaluator {
     /// The sums of scores of the client of this request, `[number of sums]` each: those of its personal predictor over its test and
     /// its validation rows, where `own` is given, and those of the global particles over the rows that are wanted.
     ///
     /// # Errors
     /// The global particles are missing, the device does not answer, or the predictions cannot be scored.
-    pub fn score(&self, request: &Request, wanted: Scoring, own: Option<Predictor<B>>) -> Result<Message, RunError> {
+    pub fn score(&self, request: &Request, wanted: Scoring, own: Option<Predictor>) -> Result<Message, RunError> {
         let of_published = |held| self.scores(&self.published(request)?, held, request);
         let published = wanted.published.then(|| of_published(&self.test)).transpose()?;
         let mut message = Message::default();
@@ -112,7 +112,7 @@ impl<B: Backend> ClientEvaluator<B> {
         &self,
         held: &HeldOut,
         request: &Request,
-        own: Option<Predictor<B>>,
+        own: Option<Predictor>,
     ) -> Result<Option<Outputs>, RunError> {
         let predict = match own {
             Some(own) => self.own(request, own)?,
@@ -178,7 +178,7 @@ impl<B: Backend> ClientEvaluator<B> {
     }
 
     /// The client's personal predictor, corrected to its frequencies of classes where that is asked for.
-    fn own<'a>(&'a self, request: &Request, own: Predictor<B>) -> Result<Predict<'a>, RunError> {
+    fn own<'a>(&'a self, request: &Request, own: Predictor) -> Result<Predict<'a>, RunError> {
         let is_published = matches!(own, Predictor::Published);
         let correction = self.corrections.get(&request.client);
         Ok(Predict { function: self.function(request, own)?, is_published, correction })
@@ -191,7 +191,7 @@ impl<B: Backend> ClientEvaluator<B> {
     }
 
     /// The predictor as a function of rows.
-    fn function<'a>(&'a self, request: &Request, predictor: Predictor<B>) -> Result<Box<Function<'a>>, RunError> {
+    fn function<'a>(&'a self, request: &Request, predictor: Predictor) -> Result<Box<Function<'a>>, RunError> {
         let particles = match predictor {
             Predictor::Rows(predict) => return Ok(predict),
             Predictor::Own(particles) => particles,

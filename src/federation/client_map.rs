@@ -4,14 +4,13 @@ use super::client_calibration::{invalid, numbers, vector};
 use super::client_evaluator::ClientEvaluator;
 use super::labelled::Labelled;
 use crate::array::{Array, Values};
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::metrics::{ClassPredictions, logits_of, nll};
 use crate::protocol::calibrating::{CLASSES, GRID_COUNTS, NLLS, NUMBERS, SUMS};
 use crate::protocol::{Message, Request, map_of};
 use crate::report::maps::{GRID, MOST_CLASSES, MapKind, VectorMap, isotonic_counts, vector_sums};
 
-impl<B: Backend> ClientEvaluator<B> {
+impl ClientEvaluator {
     pub(super) fn rows_by_class(&self, request: &Request) -> Result<Message, RunError> {
         let counts = self.of_classes(request, |predictions| {
             let mut counts = vec![0.0; predictions.classes()];

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::client_evaluator::ClientEvaluator;
 use super::event::Event;
 use super::parked::{Parking, Slot};
-use crate::backend::Backend;
+use crate::backend::AnyBackend;
 use crate::checkpoint::State;
 use crate::error::{RunError, words_of_panic};
 use crate::protocol::{Ask, ClientHalves, ClientId, Reply, Request, Watch};
@@ -82,20 +82,23 @@ pub trait Fleet {
 const ASKED_AT_ONCE: usize = 16;
 
 /// A fleet of clients in this process. They run in parallel on a CPU and one after the other on a GPU.
-pub struct InProcess<'a, B: Backend> {
-    clients: BTreeMap<ClientId, Mutex<Slot<B>>>,
+pub struct InProcess<'a> {
+    /// Whether several clients may compute at the same time.
+    parallel: bool,
+    clients: BTreeMap<ClientId, Mutex<Slot>>,
     /// Where clients are beyond a memory budget; `None` without a budget.
-    parking: Option<Parking<'a, B>>,
-    evaluator: Option<ClientEvaluator<B>>,
+    parking: Option<Parking<'a>>,
+    evaluator: Option<ClientEvaluator>,
     /// The round in which a client's computation panicked, and what the panic said.
     panics: Mutex<BTreeMap<ClientId, (usize, String)>>,
 }
 
-impl<'a, B: Backend> InProcess<'a, B> {
-    /// A fleet of these clients, which all stay in memory.
-    pub fn new(clients: ClientHalves<B>) -> Self {
+impl<'a> InProcess<'a> {
+    /// A fleet of these clients on a backend, which all stay in memory.
+    pub fn new(clients: ClientHalves, backend: AnyBackend) -> Self {
         let slot = |(id, half)| (id, Mutex::new(Slot::here(half)));
         Self {
+            parallel: backend.has_parallel_clients(),
             clients: clients.into_iter().map(slot).collect(),
             parking: None,
             evaluator: None,
@@ -105,18 +108,24 @@ impl<'a, B: Backend> InProcess<'a, B> {
 
     /// A fleet of clients 0 to K − 1 that are built when they are asked for the first time. Between the rounds those that
     /// were asked last stay in memory, as many as fit the budget of the parking; the states of the others are on the disk.
-    pub fn parked(clients: usize, parking: Parking<'a, B>) -> Self {
+    pub fn parked(clients: usize, parking: Parking<'a>, backend: AnyBackend) -> Self {
         let slots = (0..clients).map(|id| (id, Mutex::new(Slot::default())));
-        Self { clients: slots.collect(), parking: Some(parking), evaluator: None, panics: Mutex::default() }
+        Self {
+            parallel: backend.has_parallel_clients(),
+            clients: slots.collect(),
+            parking: Some(parking),
+            evaluator: None,
+            panics: Mutex::default(),
+        }
     }
 
     /// Sets the evaluator, for clients that hold out rows and score their personal predictors on them.
-    pub fn with_evaluator(mut self, evaluator: ClientEvaluator<B>) -> Self {
+    pub fn with_evaluator(mut self, evaluator: ClientEvaluator) -> Self {
         self.evaluator = Some(evaluator);
         self
     }
 
-    fn slot(&self, id: ClientId) -> Result<&Mutex<Slot<B>>, RunError> {
+    fn slot(&self, id: ClientId) -> Result<&Mutex<Slot>, RunError> {
         self.clients.get(&id).ok_or(RunError::NoClient(id))
     }
 
@@ -217,14 +226,14 @@ impl<'a, B: Backend> InProcess<'a, B> {
     }
 }
 
-impl<B: Backend> Fleet for InProcess<'_, B> {
+impl Fleet for InProcess<'_> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
         let answer = |request: &Request| {
             let reply = self.answer_or_failure(request, watch);
             // Scores and questions of one call can be to all clients: none is kept longer than needed.
             self.park(request.client).and(reply)
         };
-        if B::PARALLEL_CLIENTS && requests.len() > 1 {
+        if self.parallel && requests.len() > 1 {
             requests.par_iter().map(answer).collect()
         } else {
             requests.iter().map(answer).collect()
@@ -272,7 +281,7 @@ mod tests {
     /// Counts its visits; that of client 1 panics in round 2, and the device fails in round 3.
     struct Counter(usize);
 
-    impl ClientHalf<Flex> for Counter {
+    impl ClientHalf for Counter {
         fn handle(&mut self, request: &Request, _: Watch) -> Result<Message, RunError> {
             self.0 += 1;
             assert!((request.round, request.client) != (2, 1), "visit {} is one too many", self.0);
@@ -292,15 +301,15 @@ mod tests {
         }
     }
 
-    fn trains(fleet: &InProcess<'_, Flex>, round: usize, clients: &[ClientId]) -> Vec<Result<Reply, RunError>> {
+    fn trains(fleet: &InProcess<'_>, round: usize, clients: &[ClientId]) -> Vec<Result<Reply, RunError>> {
         let request = |client: &ClientId| Request::new(round, *client, Ask::Train, Message::default());
         fleet.dispatch(&clients.iter().map(request).collect::<Vec<_>>(), &|_, _| {})
     }
 
     #[test]
     fn a_client_that_panics_is_a_failure_of_its_own_and_gives_no_further_replies() {
-        let half = |client| (client, Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>);
-        let fleet = InProcess::new((0..3).map(half).collect());
+        let half = |client| (client, Box::new(Counter(0)) as Box<dyn ClientHalf>);
+        let fleet = InProcess::new((0..3).map(half).collect(), AnyBackend::of::<Flex>());
         let reason = |answers: &[Result<Reply, RunError>]| match &answers[1] {
             Err(RunError::Client { client: 1, reason, .. }) => reason.clone(),
             other => panic!("{other:?}"),
@@ -322,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_device_that_fails_is_no_failure_of_the_client() {
-        let fleet = InProcess::new(vec![(0, Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>)]);
+        let fleet = InProcess::new(vec![(0, Box::new(Counter(0)) as Box<dyn ClientHalf>)], AnyBackend::of::<Flex>());
         assert!(matches!(&trains(&fleet, 3, &[0])[..], [Err(RunError::Device(_))]));
     }
 
@@ -330,9 +339,9 @@ mod tests {
     fn a_client_that_cannot_be_moved_to_the_disk_stays_and_is_moved_later() {
         let dir = tempfile::tempdir().unwrap();
         let states = dir.path().join("states");
-        let build = |_| Ok(Box::new(Counter(0)) as Box<dyn ClientHalf<Flex>>);
+        let build = |_| Ok(Box::new(Counter(0)) as Box<dyn ClientHalf>);
         // No client may stay in memory.
-        let fleet = InProcess::parked(2, Parking::new(build, states.clone(), 0).unwrap());
+        let fleet = InProcess::parked(2, Parking::new(build, states.clone(), 0).unwrap(), AnyBackend::of::<Flex>());
         let is_moved = |client: ClientId| states.join(format!("{client}.safetensors")).exists();
         trains(&fleet, 1, &[0])[0].as_ref().unwrap();
         fs::remove_dir_all(&states).unwrap();

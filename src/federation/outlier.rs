@@ -17,7 +17,7 @@ use std::sync::Arc;
 use fedstein_models::Layout;
 
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Reply, Request};
@@ -55,10 +55,10 @@ impl Rows {
 ///
 /// # Errors
 /// The device does not answer.
-pub(super) fn outlier_scores<B: Backend>(
+pub(super) fn outlier_scores(
     requests: &[Request],
     replies: &[Reply],
-    session: &Session<B>,
+    session: &Session,
 ) -> Result<Vec<Option<f64>>, RunError> {
     let Some(request) = requests.first() else { return Ok(Vec::new()) };
     let largest = request.message.arrays.iter().max_by_key(|(_, array)| array.values.len());
@@ -91,13 +91,13 @@ fn gaussian(sets: &[Rows], width: usize) -> (Vec<f64>, f64) {
     (centre, variance)
 }
 
-fn score<B: Backend>(set: &Rows, centre: &[f64], sd: f64, session: &Session<B>) -> Result<f64, RunError> {
+fn score(set: &Rows, centre: &[f64], sd: f64, session: &Session) -> Result<f64, RunError> {
     let width = set.width;
     let z = set.iter().flat_map(|row| row.iter().zip(centre).map(|(value, centre)| (value - centre) / sd));
     let values: Vec<f64> = z.collect();
     let layout = Arc::new(Layout::new([("reply", [width].as_slice())]));
     let array = Array { shape: vec![values.len() / width, width], values: Values::F64(values) };
-    let z = Particles::<B>::from_array(&array, &layout, session)?;
+    let z = Particles::from_array(&array, &layout, session)?;
     let kernel = Kernel::Imq {
         bandwidth: Bandwidth { rule: Rule::Fixed(width as f64), ..Bandwidth::default() },
         exponent: -0.5,
@@ -121,7 +121,7 @@ mod tests {
         let requests: Vec<Request> = (0..replies.len()).map(request).collect();
         let replies: Vec<Reply> =
             requests.iter().zip(replies).map(|(request, values)| request.reply(message(values))).collect();
-        outlier_scores(&requests, &replies, &Session::<Flex>::open(Precision::F64).unwrap()).unwrap()
+        outlier_scores(&requests, &replies, &Session::open::<Flex>(Precision::F64).unwrap()).unwrap()
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::visit::Client;
-use crate::backend::Backend;
 use crate::checkpoint::{CheckpointError, State, codec};
 use crate::error::RunError;
 use crate::protocol::{ClientHalf, ClientId};
@@ -20,11 +19,11 @@ use crate::report::files::create_private;
 const OVERHEAD: u64 = 4096;
 
 /// Builds the half of a client as it was before its first visit.
-type Build<'a, B> = Box<dyn Fn(ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> + Send + Sync + 'a>;
+type Build<'a> = Box<dyn Fn(ClientId) -> Result<Box<dyn ClientHalf>, RunError> + Send + Sync + 'a>;
 
 /// How clients are built, how much memory their states may take between rounds, and the directory of the others.
-pub struct Parking<'a, B: Backend> {
-    build: Build<'a, B>,
+pub struct Parking<'a> {
+    build: Build<'a>,
     dir: PathBuf,
     budget: u64,
     used: Mutex<Used>,
@@ -42,7 +41,7 @@ struct Used {
     bytes: u64,
 }
 
-impl<'a, B: Backend> Parking<'a, B> {
+impl<'a> Parking<'a> {
     /// A parking in a directory that it creates and removes again.
     ///
     /// # Arguments
@@ -53,7 +52,7 @@ impl<'a, B: Backend> Parking<'a, B> {
     /// # Errors
     /// The directory cannot be created, or what an earlier process has left in it cannot be removed.
     pub fn new(
-        build: impl Fn(ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> + Send + Sync + 'a,
+        build: impl Fn(ClientId) -> Result<Box<dyn ClientHalf>, RunError> + Send + Sync + 'a,
         dir: PathBuf,
         budget: u64,
     ) -> Result<Self, RunError> {
@@ -116,7 +115,7 @@ impl<'a, B: Backend> Parking<'a, B> {
     }
 }
 
-impl<B: Backend> Drop for Parking<'_, B> {
+impl Drop for Parking<'_> {
     fn drop(&mut self) {
         // What is left after a process that was killed is removed by the next one.
         let _ = fs::remove_dir_all(&self.dir);
@@ -136,21 +135,16 @@ impl Used {
 }
 
 /// A client, in memory or not.
-pub(super) struct Slot<B: Backend> {
-    client: Option<Client<B>>,
+#[derive(Default)]
+pub(super) struct Slot {
+    client: Option<Client>,
     /// Whether its state is a file.
     is_stored: bool,
 }
 
-impl<B: Backend> Default for Slot<B> {
-    fn default() -> Self {
-        Self { client: None, is_stored: false }
-    }
-}
-
-impl<B: Backend> Slot<B> {
+impl Slot {
     /// A client in memory.
-    pub fn here(half: Box<dyn ClientHalf<B>>) -> Self {
+    pub fn here(half: Box<dyn ClientHalf>) -> Self {
         Self { client: Some(Client::new(half)), is_stored: false }
     }
 
@@ -158,7 +152,7 @@ impl<B: Backend> Slot<B> {
     ///
     /// # Errors
     /// It cannot be built, or its state cannot be read.
-    pub fn client(&mut self, id: ClientId, parking: Option<&Parking<'_, B>>) -> Result<&mut Client<B>, RunError> {
+    pub fn client(&mut self, id: ClientId, parking: Option<&Parking<'_>>) -> Result<&mut Client, RunError> {
         if self.client.is_none() {
             let parking = parking.ok_or(RunError::NoClient(id))?;
             let mut client = Client::new((parking.build)(id)?);
@@ -174,7 +168,7 @@ impl<B: Backend> Slot<B> {
     ///
     /// # Errors
     /// The state cannot be read from the device or written. The client is then still in memory.
-    pub fn park(&mut self, id: ClientId, parking: &Parking<'_, B>) -> Result<(), RunError> {
+    pub fn park(&mut self, id: ClientId, parking: &Parking<'_>) -> Result<(), RunError> {
         let Some(client) = self.client.as_ref().filter(|client| !client.is_visited()) else { return Ok(()) };
         // A client that has not trained since it was built or read is as its file, or as one that is built anew.
         if client.has_changed() {
@@ -196,7 +190,7 @@ impl<B: Backend> Slot<B> {
     ///
     /// # Errors
     /// It cannot be read from the device or the disk.
-    pub fn save(&mut self, id: ClientId, parking: Option<&Parking<'_, B>>) -> Result<State, RunError> {
+    pub fn save(&mut self, id: ClientId, parking: Option<&Parking<'_>>) -> Result<State, RunError> {
         match (&self.client, parking) {
             (None, Some(parking)) if self.is_stored => parking.read(id),
             _ => self.client(id, parking)?.save(),
@@ -207,7 +201,7 @@ impl<B: Backend> Slot<B> {
     ///
     /// # Errors
     /// The state does not belong to this client, or cannot be written.
-    pub fn restore(&mut self, id: ClientId, state: &State, parking: Option<&Parking<'_, B>>) -> Result<(), RunError> {
+    pub fn restore(&mut self, id: ClientId, state: &State, parking: Option<&Parking<'_>>) -> Result<(), RunError> {
         let Some(parking) = parking else { return self.client(id, None)?.restore(state) };
         parking.write(id, state)?;
         (self.client, self.is_stored) = (None, true);

@@ -16,7 +16,7 @@ use super::fleet::Fleet;
 use super::inquiry::ask_clients;
 use super::outlier::outlier_scores;
 use super::roster::{Attempt, ReplyStatus, Roster};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::protocol::{
     Ask, ClientId, Message, Question, ROWS, Reply, Request, STEP_FACTOR, ServerHalf, SharedMessage, Watch, Wire,
@@ -56,7 +56,7 @@ pub struct Round {
 }
 
 /// An observer of the rounds, which is called as each round starts and ends.
-pub trait RoundObserver<B: Backend> {
+pub trait RoundObserver {
     /// The factor of the step size in this round, which has not begun.
     fn step_factor(&self, _round: usize) -> f64 {
         1.0
@@ -67,12 +67,7 @@ pub trait RoundObserver<B: Backend> {
     ///
     /// # Errors
     /// The round cannot be evaluated or written, or the user wants the run to end.
-    fn round_ended(
-        &mut self,
-        round: Round,
-        server: &dyn ServerHalf<B>,
-        schedule: &dyn Schedule,
-    ) -> Result<(), RunError>;
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf, schedule: &dyn Schedule) -> Result<(), RunError>;
     /// Whether the run ends after the round that has ended last, before the last one of all.
     fn is_over(&self) -> bool {
         false
@@ -88,9 +83,9 @@ pub trait RoundObserver<B: Backend> {
 
 /// A federation: the server half of an algorithm, the schedule and the fleet of clients.
 #[allow(missing_debug_implementations)] // Halves and schedules are trait objects.
-pub struct Federation<'a, B: Backend> {
+pub struct Federation<'a> {
     /// The algorithm's server half.
-    pub server: &'a mut dyn ServerHalf<B>,
+    pub server: &'a mut dyn ServerHalf,
     /// The schedule, which selects the clients of a round.
     pub schedule: &'a mut dyn Schedule,
     /// The fleet, which delivers requests to clients.
@@ -102,10 +97,10 @@ pub struct Federation<'a, B: Backend> {
     /// The rules against faults and the server's record of its clients.
     pub policy: &'a mut FaultPolicy,
     /// The server's device.
-    pub session: Session<B>,
+    pub session: Session,
 }
 
-impl<B: Backend> Federation<'_, B> {
+impl Federation<'_> {
     /// Runs these rounds, where 1 is the first round of a run, or as many as the observer wants. `watch` is called at every local step.
     ///
     /// # Errors
@@ -114,7 +109,7 @@ impl<B: Backend> Federation<'_, B> {
         &mut self,
         rounds: RangeInclusive<usize>,
         watch: Watch,
-        observer: &mut dyn RoundObserver<B>,
+        observer: &mut dyn RoundObserver,
     ) -> Result<(), RunError> {
         for round in rounds {
             let start = Instant::now();
@@ -350,8 +345,8 @@ impl<B: Backend> Federation<'_, B> {
 
 /// The messages for the clients of a round, as they are sent. The message for all clients is built once, with the first
 /// request.
-struct Outgoing<'a, B: Backend> {
-    server: &'a dyn ServerHalf<B>,
+struct Outgoing<'a> {
+    server: &'a dyn ServerHalf,
     round: usize,
     /// The factor of the step size.
     step_factor: f64,
@@ -359,8 +354,8 @@ struct Outgoing<'a, B: Backend> {
     to_all: OnceCell<SharedMessage>,
 }
 
-impl<'a, B: Backend> Outgoing<'a, B> {
-    fn new(server: &'a dyn ServerHalf<B>, (round, step_factor): (usize, f64), wire: Wire) -> Self {
+impl<'a> Outgoing<'a> {
+    fn new(server: &'a dyn ServerHalf, (round, step_factor): (usize, f64), wire: Wire) -> Self {
         Self { server, round, step_factor, wire, to_all: OnceCell::new() }
     }
 
@@ -427,7 +422,7 @@ impl Gathered {
 }
 
 /// Writes the events of a round that has failed, and returns the reason why it has.
-fn failed<B: Backend>(observer: &mut dyn RoundObserver<B>, events: &[Event], error: RunError) -> RunError {
+fn failed(observer: &mut dyn RoundObserver, events: &[Event], error: RunError) -> RunError {
     match observer.run_failed(events) {
         Ok(()) => error,
         Err(unwritten) => {

@@ -5,14 +5,13 @@
 //! aggregated, the visit is rolled back. The client learns this at the end of the round ([`Client::settle`]) or from
 //! the next request ([`Request::counted`]), whichever comes first. A visit that fails leaves the client unchanged.
 
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::protocol::{CLIENT_BYTES, ClientHalf, Reply, Request, Watch};
 
 /// A client half, and its last visit while it is open.
-pub(super) struct Client<B: Backend> {
-    half: Box<dyn ClientHalf<B>>,
+pub(super) struct Client {
+    half: Box<dyn ClientHalf>,
     visit: Option<OpenVisit>,
     /// Whether a visit has begun since the half was built or restored.
     has_changed: bool,
@@ -33,9 +32,9 @@ impl OpenVisit {
     }
 }
 
-impl<B: Backend> Client<B> {
+impl Client {
     /// A client without an open visit.
-    pub fn new(half: Box<dyn ClientHalf<B>>) -> Self {
+    pub fn new(half: Box<dyn ClientHalf>) -> Self {
         Self { half, visit: None, has_changed: false }
     }
 
@@ -66,7 +65,7 @@ impl<B: Backend> Client<B> {
     ///
     /// # Errors
     /// The last visit cannot be rolled back.
-    pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf<B>, RunError> {
+    pub fn half(&mut self, request: &Request) -> Result<&mut dyn ClientHalf, RunError> {
         if let Some(OpenVisit { reply, .. }) = &self.visit {
             self.close((request.run, request.counted) == (reply.run, reply.round))?;
         }
@@ -132,13 +131,12 @@ impl<B: Backend> Client<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Flex;
     use crate::protocol::{Ask, Message, Predictor};
 
     /// Counts its visits. A visit in a round whose number ends in 3 fails after its state has changed.
     struct Counter(usize);
 
-    impl ClientHalf<Flex> for Counter {
+    impl ClientHalf for Counter {
         fn handle(&mut self, request: &Request, _: Watch) -> Result<Message, RunError> {
             self.0 += 1;
             match request.round % 10 {
@@ -162,15 +160,15 @@ mod tests {
     }
 
     /// The number of visits in the reply to a request; `None` if the visit fails.
-    fn visits(client: &mut Client<Flex>, request: &Request) -> Option<f64> {
+    fn visits(client: &mut Client, request: &Request) -> Option<f64> {
         client.train(request, &|_, _| {}).ok().map(|reply| reply.message.scalars["visits"])
     }
 
-    fn client() -> Client<Flex> {
+    fn client() -> Client {
         Client::new(Box::new(Counter(0)))
     }
 
-    fn kept(client: &Client<Flex>) -> usize {
+    fn kept(client: &Client) -> usize {
         client.save().unwrap().count("visits").unwrap()
     }
 

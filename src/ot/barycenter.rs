@@ -15,7 +15,6 @@
 use ndarray::Array2;
 
 use super::{ParticleSet, TransportError, assign};
-use crate::backend::Backend;
 use crate::particles::Particles;
 
 /// Largest distance of the weights' sum from 1: the rounding error of a few hundred weights.
@@ -86,9 +85,9 @@ impl BarycenterConfig {
 
 /// A barycenter and a record of its iteration.
 #[derive(Clone, Debug)]
-pub struct Barycenter<B: Backend> {
+pub struct Barycenter {
     /// X, `[N, d]`; row i is the moved row i of the initial set.
-    pub particles: Particles<B>,
+    pub particles: Particles,
     /// Σ_i‖Δx_i‖² of every update, `[updates]`. The last is 0 where the matchings repeat.
     pub displacement_sq: Vec<f64>,
     /// Σ_k ω_k W₂²(X, Θ_k) before every update, `[updates]`. It never increases, except in the first update with
@@ -103,7 +102,7 @@ pub struct Barycenter<B: Backend> {
     pub cost_contrast: f64,
 }
 
-impl<B: Backend> Barycenter<B> {
+impl Barycenter {
     /// Number of updates.
     pub fn iterations(&self) -> usize {
         self.displacement_sq.len()
@@ -120,12 +119,12 @@ impl<B: Backend> Barycenter<B> {
 /// # Errors
 /// There are no clients; sets differ in size, model or precision; a particle or weight is not finite; the weights do
 /// not sum to 1; the configuration is invalid; reading from the device fails.
-pub fn barycenter<B: Backend>(
-    clients: &[Particles<B>],
+pub fn barycenter(
+    clients: &[Particles],
     weights: Option<&[f64]>,
-    initial: &Particles<B>,
+    initial: &Particles,
     config: &BarycenterConfig,
-) -> Result<Barycenter<B>, TransportError> {
+) -> Result<Barycenter, TransportError> {
     config.check()?;
     let weights = checked_weights(weights, clients.len())?;
     for (client, particles) in clients.iter().enumerate() {
@@ -165,7 +164,7 @@ pub fn barycenter<B: Backend>(
 ///
 /// # Errors
 /// There are no clients, or sets differ in size, model or precision.
-pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, TransportError> {
+pub fn index_mean(clients: &[Particles]) -> Result<Particles, TransportError> {
     let Some((first, rest)) = clients.split_first() else { return Err(TransportError::NoClients) };
     for (client, particles) in rest.iter().enumerate() {
         check_alike((ParticleSet::Client(client + 1), particles), (ParticleSet::Client(0), first))?;
@@ -177,7 +176,7 @@ pub fn index_mean<B: Backend>(clients: &[Particles<B>]) -> Result<Particles<B>, 
 ///
 /// # Errors
 /// The sets differ in size, model or precision; a particle is not finite; reading from the device fails.
-pub fn wasserstein2_squared<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<f64, TransportError> {
+pub fn wasserstein2_squared(first: &Particles, second: &Particles) -> Result<f64, TransportError> {
     let plan = assign(cost_matrix(first, second)?.view())?;
     // Differences keep the digits that products lose: a set and its permuted copy are at distance 0.
     let apart = first.clone().zip(second.rows(&plan.permutation), |x, y| x - y).squared_norms()?;
@@ -188,7 +187,7 @@ pub fn wasserstein2_squared<B: Backend>(first: &Particles<B>, second: &Particles
 ///
 /// # Errors
 /// Those of [`wasserstein2_squared`].
-pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<Array2<f64>, TransportError> {
+pub fn cost_matrix(first: &Particles, second: &Particles) -> Result<Array2<f64>, TransportError> {
     check_alike((ParticleSet::Second, second), (ParticleSet::First, first))?;
     check_finite(ParticleSet::First, first)?;
     check_finite(ParticleSet::Second, second)?;
@@ -197,12 +196,12 @@ pub fn cost_matrix<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> R
 }
 
 /// The clients' sets and their distances from their common mean.
-struct Targets<'a, B: Backend> {
-    clients: &'a [Particles<B>],
+struct Targets<'a> {
+    clients: &'a [Particles],
     /// ω, `[K]`.
     weights: Vec<f64>,
     /// The mean of all clients' particles, as a set of one.
-    mean: Particles<B>,
+    mean: Particles,
     /// ‖θ_kj − mean‖², `[N]` for each client.
     norms: Vec<Vec<f64>>,
 }
@@ -214,8 +213,8 @@ struct Matching {
     objective: f64,
 }
 
-impl<'a, B: Backend> Targets<'a, B> {
-    fn new(clients: &'a [Particles<B>], weights: Vec<f64>) -> Result<Self, TransportError> {
+impl<'a> Targets<'a> {
+    fn new(clients: &'a [Particles], weights: Vec<f64>) -> Result<Self, TransportError> {
         let mean = index_mean(clients)?.mean();
         let norms = clients.iter().map(|client| client.squared_distances_from(&mean));
         let norms: Vec<Vec<f64>> = norms.collect::<Result<_, _>>()?;
@@ -229,10 +228,10 @@ impl<'a, B: Backend> Targets<'a, B> {
 
     /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread;
     /// doing so each time costs less than a second copy of all sets.
-    fn costs(&self, x: &Particles<B>) -> Result<Vec<Array2<f64>>, TransportError> {
+    fn costs(&self, x: &Particles) -> Result<Vec<Array2<f64>>, TransportError> {
         let x = x.clone().zip(self.mean.clone(), |block, mean| block - mean);
         let x_norms = x.squared_norms()?;
-        let cost = |(client, norms): (&Particles<B>, &Vec<f64>)| {
+        let cost = |(client, norms): (&Particles, &Vec<f64>)| {
             let products = x.gram_with_offsets(client, &self.mean)?;
             Ok(Array2::from_shape_fn(products.dim(), |(i, j)| {
                 let r2 = x_norms[i] + norms[j] - 2.0 * products[[i, j]];
@@ -253,7 +252,7 @@ impl<'a, B: Backend> Targets<'a, B> {
     }
 
     /// Eq. (5): Σ_k ω_k θ_{k,π_k(i)}.
-    fn average(&self, permutations: &[Vec<usize>], eq5: Eq5) -> Particles<B> {
+    fn average(&self, permutations: &[Vec<usize>], eq5: Eq5) -> Particles {
         let average = Particles::weighted_sum(self.clients, &self.weights, Some(permutations));
         match eq5 {
             Eq5::N => average,
@@ -299,9 +298,9 @@ fn checked_weights(weights: Option<&[f64]>, clients: usize) -> Result<Vec<f64>, 
 ///
 /// # Errors
 /// The set differs from the reference in size, model or precision.
-fn check_alike<B: Backend>(
-    (set, particles): (ParticleSet, &Particles<B>),
-    (reference, expected): (ParticleSet, &Particles<B>),
+fn check_alike(
+    (set, particles): (ParticleSet, &Particles),
+    (reference, expected): (ParticleSet, &Particles),
 ) -> Result<(), TransportError> {
     if particles.count() != expected.count() {
         let (got, expected) = (particles.count(), expected.count());
@@ -317,7 +316,7 @@ fn check_alike<B: Backend>(
     Ok(())
 }
 
-fn check_finite<B: Backend>(set: ParticleSet, particles: &Particles<B>) -> Result<(), TransportError> {
+fn check_finite(set: ParticleSet, particles: &Particles) -> Result<(), TransportError> {
     match particles.squared_norms()?.iter().position(|norm| !norm.is_finite()) {
         None => Ok(()),
         Some(particle) => Err(TransportError::NotFinite { set, particle }),

@@ -11,7 +11,6 @@
 //! barycenter starts, would follow the farthest set.
 
 use super::{Barycenter, BarycenterConfig, Iterate, TransportError, barycenter, index_mean, wasserstein2_squared};
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::statistics::{geometric_median, trimmed};
 
@@ -29,20 +28,20 @@ pub enum RobustBarycenter {
 ///
 /// # Errors
 /// Those of [`barycenter()`].
-pub fn robust_barycenter<B: Backend>(
+pub fn robust_barycenter(
     rule: RobustBarycenter,
-    sets: &[Particles<B>],
+    sets: &[Particles],
     weights: &[f64],
     config: &BarycenterConfig,
-) -> Result<(Barycenter<B>, Vec<f64>), TransportError> {
+) -> Result<(Barycenter, Vec<f64>), TransportError> {
     if sets.len() < 3 {
         return Ok((barycenter(sets, Some(weights), &index_mean(sets)?, config)?, weights.to_vec()));
     }
     // Validates sets and weights.
     barycenter(sets, Some(weights), &index_mean(sets)?, &BarycenterConfig { max_iterations: 1, ..*config })?;
     let step = BarycenterConfig { iterate: Iterate::OneStep, ..*config };
-    let distances = |at: &Particles<B>| sets.iter().map(|set| distance(at, set)).collect();
-    let mean = |at: &Particles<B>, weights: &[f64]| Ok(barycenter(sets, Some(weights), at, &step)?.particles);
+    let distances = |at: &Particles| sets.iter().map(|set| distance(at, set)).collect();
+    let mean = |at: &Particles, weights: &[f64]| Ok(barycenter(sets, Some(weights), at, &step)?.particles);
     let (centre, used) = geometric_median(medoid(sets, weights)?, weights, distances, mean)?;
     match rule {
         RobustBarycenter::Median => {
@@ -63,7 +62,7 @@ pub fn robust_barycenter<B: Backend>(
     }
 }
 
-fn distance<B: Backend>(first: &Particles<B>, second: &Particles<B>) -> Result<f64, TransportError> {
+fn distance(first: &Particles, second: &Particles) -> Result<f64, TransportError> {
     Ok(wasserstein2_squared(first, second)?.sqrt())
 }
 
@@ -73,7 +72,7 @@ fn normalised(weights: Vec<f64>) -> Vec<f64> {
 }
 
 /// The set with the least weighted sum of distances to the others.
-fn medoid<B: Backend>(sets: &[Particles<B>], weights: &[f64]) -> Result<Particles<B>, TransportError> {
+fn medoid(sets: &[Particles], weights: &[f64]) -> Result<Particles, TransportError> {
     let mut sums = vec![0.0; sets.len()];
     for first in 0..sets.len() {
         for second in 0..first {
@@ -96,22 +95,22 @@ mod tests {
     use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
 
-    fn set(rows: &[[f64; 2]]) -> Particles<Flex> {
+    fn set(rows: &[[f64; 2]]) -> Particles {
         let array = Array { shape: vec![rows.len(), 2], values: Values::F64(rows.iter().flatten().copied().collect()) };
         let layout = Arc::new(Layout::new([("theta", [2].as_slice())]));
-        Particles::from_array(&array, &layout, &Session::open(Precision::F64).unwrap()).unwrap()
+        Particles::from_array(&array, &layout, &Session::open::<Flex>(Precision::F64).unwrap()).unwrap()
     }
 
-    fn of(rule: RobustBarycenter, sets: &[Particles<Flex>]) -> (Vec<f64>, Vec<f64>) {
+    fn of(rule: RobustBarycenter, sets: &[Particles]) -> (Vec<f64>, Vec<f64>) {
         weighted(rule, sets, &vec![1.0 / sets.len() as f64; sets.len()])
     }
 
-    fn weighted(rule: RobustBarycenter, sets: &[Particles<Flex>], weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    fn weighted(rule: RobustBarycenter, sets: &[Particles], weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (found, weights) = robust_barycenter(rule, sets, weights, &BarycenterConfig::default()).unwrap();
         (numbers(&found.particles), weights)
     }
 
-    fn numbers(set: &Particles<Flex>) -> Vec<f64> {
+    fn numbers(set: &Particles) -> Vec<f64> {
         set.to_array().unwrap().values.to_f64()
     }
 

@@ -5,10 +5,10 @@ use std::panic::catch_unwind;
 use super::*;
 use crate::backend::{Flex, Precision};
 
-type Set = Particles<Flex>;
+type Set = Particles;
 
-fn session(precision: Precision) -> Session<Flex> {
-    Session::open(precision).unwrap()
+fn session(precision: Precision) -> Session {
+    Session::open::<Flex>(precision).unwrap()
 }
 
 fn layout(sizes: &[usize]) -> Arc<Layout> {

@@ -3,7 +3,6 @@
 use super::message::{ClientId, Message, Question, Reply, Request};
 use super::packing::message_of;
 use super::prediction::{Posterior, Predictor};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -12,7 +11,7 @@ use crate::particles::Particles;
 pub type Watch<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The server half of an algorithm.
-pub trait ServerHalf<B: Backend>: Send {
+pub trait ServerHalf: Send {
     /// Sets the factor of the server's own step size from now on, as `[lr_schedule]` has it. It is called before
     /// [`Self::begin`]; a server without steps of its own has no use for it.
     fn set_step_factor(&mut self, _factor: f64) {}
@@ -66,7 +65,7 @@ pub trait ServerHalf<B: Backend>: Send {
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError>;
 
     /// The global particles Θ `[N, d]`, with which predictions are made.
-    fn particles(&self) -> &Particles<B>;
+    fn particles(&self) -> &Particles;
 
     /// The message with which clients predict. By default it holds Θ.
     ///
@@ -112,7 +111,7 @@ pub trait ServerHalf<B: Backend>: Send {
 }
 
 /// The client half of an algorithm.
-pub trait ClientHalf<B: Backend>: Send {
+pub trait ClientHalf: Send {
     /// Handles a training request and returns the reply.
     ///
     /// # Errors
@@ -123,7 +122,7 @@ pub trait ClientHalf<B: Backend>: Send {
     ///
     /// # Errors
     /// The message cannot be read, or the device does not answer.
-    fn predictor(&mut self, _published: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _published: &Request) -> Result<Predictor, RunError> {
         Ok(Predictor::Published)
     }
 
@@ -155,25 +154,25 @@ pub trait ClientHalf<B: Backend>: Send {
 }
 
 /// The client halves of the clients that live in this process.
-pub type ClientHalves<B> = Vec<(ClientId, Box<dyn ClientHalf<B>>)>;
+pub type ClientHalves = Vec<(ClientId, Box<dyn ClientHalf>)>;
 
 /// Both halves of an algorithm, as far as they live in this process.
-pub struct Halves<B: Backend> {
+pub struct Halves {
     /// The server half. A process that is not the server's has no use for it.
-    pub server: Box<dyn ServerHalf<B>>,
+    pub server: Box<dyn ServerHalf>,
     /// The client halves.
-    pub clients: ClientHalves<B>,
+    pub clients: ClientHalves,
 }
 
 /// The server half, and that of one client.
-pub type Pair<B> = (Box<dyn ServerHalf<B>>, Box<dyn ClientHalf<B>>);
+pub type Pair = (Box<dyn ServerHalf>, Box<dyn ClientHalf>);
 
-impl<B: Backend> Halves<B> {
+impl Halves {
     /// The server half and that of the one client for which these halves were built.
     ///
     /// # Errors
     /// There is no such client.
-    pub fn into_pair(self, client: ClientId) -> Result<Pair<B>, RunError> {
+    pub fn into_pair(self, client: ClientId) -> Result<Pair, RunError> {
         let half = self.clients.into_iter().find(|(id, _)| *id == client);
         half.map(|(_, half)| (self.server, half)).ok_or(RunError::NoClient(client))
     }
@@ -182,7 +181,7 @@ impl<B: Backend> Halves<B> {
     ///
     /// # Errors
     /// As [`Self::into_pair`].
-    pub fn into_client(self, client: ClientId) -> Result<Box<dyn ClientHalf<B>>, RunError> {
+    pub fn into_client(self, client: ClientId) -> Result<Box<dyn ClientHalf>, RunError> {
         self.into_pair(client).map(|(_, half)| half)
     }
 }

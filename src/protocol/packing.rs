@@ -3,7 +3,7 @@
 use super::message::Message;
 use super::names::{KDE_ESS, PARTICLES, SCORE_NORM};
 use super::wire::Wire;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 
@@ -11,11 +11,7 @@ use crate::particles::Particles;
 ///
 /// # Errors
 /// The message has no particles, or they are not of this layout.
-pub fn particles_of<B: Backend>(
-    message: &Message,
-    like: &Particles<B>,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+pub fn particles_of(message: &Message, like: &Particles, session: &Session) -> Result<Particles, RunError> {
     Ok(Particles::from_array(message.array(PARTICLES)?, like.layout(), session)?)
 }
 
@@ -23,7 +19,7 @@ pub fn particles_of<B: Backend>(
 ///
 /// # Errors
 /// The device does not answer.
-pub fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunError> {
+pub fn message_of(particles: &Particles) -> Result<Message, RunError> {
     Ok(Message::default().with_array(PARTICLES, particles.to_array()?))
 }
 
@@ -32,11 +28,7 @@ pub fn message_of<B: Backend>(particles: &Particles<B>) -> Result<Message, RunEr
 ///
 /// # Errors
 /// The device does not answer.
-pub fn as_sent<B: Backend>(
-    particles: Particles<B>,
-    wire: Wire,
-    session: &Session<B>,
-) -> Result<Particles<B>, RunError> {
+pub fn as_sent(particles: Particles, wire: Wire, session: &Session) -> Result<Particles, RunError> {
     if wire == Wire::Full {
         return Ok(particles);
     }

@@ -2,17 +2,16 @@
 
 use burn::tensor::Tensor;
 
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::particles::Particles;
 
 /// The predictor of a client.
 #[allow(missing_debug_implementations)] // Holds a closure.
-pub enum Predictor<B: Backend> {
+pub enum Predictor {
     /// The particles that the server published.
     Published,
     /// Particles of its own.
-    Own(Particles<B>),
+    Own(Particles),
     /// A function from rows `[B, p]` to log-probabilities `[S, B, C]` of S predictive components.
     Rows(Box<dyn Fn(Tensor<2>) -> Result<Tensor<3>, RunError>>),
 }

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use fedstein_models::Model;
 
 use super::message::ClientId;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::density::{Likelihood, LikelihoodScale};
 use crate::ot::RobustBarycenter;
 use crate::particles::Particles;
@@ -31,20 +31,20 @@ pub struct LocalData {
 ///
 /// A client may live in another process than its server and the other clients. Each process builds the halves that live
 /// there from a setup with the same roster, so what an algorithm needs to know of clients elsewhere is in the roster.
-pub struct Setup<B: Backend> {
+pub struct Setup {
     /// The model.
     pub model: Arc<dyn Model>,
     /// The number of rows N_k of each of the K clients, by id.
     pub roster: Vec<usize>,
     /// The rows of the clients that live in this process: all clients in a simulation, one at its own machine, none at a
     /// server.
-    pub here: Vec<(ClientId, Shard<B>)>,
+    pub here: Vec<(ClientId, Shard)>,
     /// The number of features p of a row.
     pub width: usize,
     /// The initial particles Θ^(0), `[N, d]`.
-    pub initial: Particles<B>,
+    pub initial: Particles,
     /// The open device.
-    pub session: Session<B>,
+    pub session: Session,
     /// The random streams of the run.
     pub streams: Streams,
     /// The kernel and the optimiser.
@@ -58,11 +58,11 @@ pub struct Setup<B: Backend> {
     pub robust: Option<RobustBarycenter>,
 }
 
-impl<B: Backend> Setup<B> {
+impl Setup {
     /// The likelihoods of the clients in this process. The rows are moved out of the setup.
-    pub fn likelihoods(&mut self, data: LocalData) -> Vec<(ClientId, Likelihood<B>)> {
+    pub fn likelihoods(&mut self, data: LocalData) -> Vec<(ClientId, Likelihood)> {
         let (model, streams) = (&self.model, self.streams);
-        let likelihood = |(client, shard): (ClientId, Shard<B>)| {
+        let likelihood = |(client, shard): (ClientId, Shard)| {
             let minibatches = Minibatches::new(data.order, shard.rows(), data.batch, streams, client);
             (client, Likelihood::new(model.clone(), shard, minibatches, data.scale, data.temperature))
         };
@@ -76,7 +76,7 @@ impl<B: Backend> Setup<B> {
 }
 
 /// The roster and the clients of a simulation: every client lives in this process, and its id is its index.
-pub fn all_here<B: Backend>(shards: impl IntoIterator<Item = Shard<B>>) -> (Vec<usize>, Vec<(ClientId, Shard<B>)>) {
+pub fn all_here(shards: impl IntoIterator<Item = Shard>) -> (Vec<usize>, Vec<(ClientId, Shard)>) {
     let here: Vec<_> = shards.into_iter().enumerate().collect();
     (here.iter().map(|(_, shard)| shard.rows()).collect(), here)
 }

@@ -48,7 +48,7 @@ impl Toy {
         let data = datasets::load(&config.data()?, Path::new(""), &mut rng)?;
         let model = config.model(&data.train)?;
         let Some(grid) = Grid::for_dimension(model.layout().dim()) else { return Ok(None) };
-        let session = Session::<Flex>::open(Precision::F64)?;
+        let session = Session::open::<Flex>(Precision::F64)?;
         let table = Table::new(data.train, &data.normalisation);
         let shape = vec![grid.points().len() / grid.dim(), grid.dim()];
         let array = Array { shape, values: Values::F64(grid.points().to_vec()) };

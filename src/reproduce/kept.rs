@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Backend;
 use crate::error::RunError;
 use crate::experiment::evaluate::Predicted;
 use crate::experiment::{Config, Outcome, RoundRecord};
@@ -142,12 +141,7 @@ impl Kept {
     ///
     /// # Errors
     /// The device fails.
-    pub fn of<B: Backend>(
-        config: &Config,
-        resolved: &str,
-        outcome: &Outcome<B>,
-        notes: Vec<String>,
-    ) -> Result<Self, RunError> {
+    pub fn of(config: &Config, resolved: &str, outcome: &Outcome, notes: Vec<String>) -> Result<Self, RunError> {
         let bins = match &outcome.predicted {
             Predicted::Classes { log_probs, labels } => {
                 let unusable = RunError::Predictions;
@@ -241,13 +235,13 @@ impl Kept {
 }
 
 /// The density q of a toy, as used for its divergence.
-fn density<B: Backend>(config: &Config, outcome: &Outcome<B>) -> Result<KeptDensity, RunError> {
+fn density(config: &Config, outcome: &Outcome) -> Result<KeptDensity, RunError> {
     let particles = &outcome.particles;
     let centres = || -> Result<Vec<f64>, RunError> { Ok(particles.to_array()?.values.to_f64()) };
     Ok(match &outcome.posterior {
         Posterior::Particles => {
             let gram = particles.centred_gram()?;
-            let lambda = config.evaluation_kde(&config.algorithm).bandwidth.evaluate(&gram, particles.dim());
+            let lambda = config.evaluation_kde(&*config.algorithm).bandwidth.evaluate(&gram, particles.dim());
             KeptDensity::Mixture { centres: centres()?, variances: vec![lambda * lambda; particles.count()] }
         }
         Posterior::Mixture { variances } => KeptDensity::Mixture { centres: centres()?, variances: variances.clone() },

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::grid::Run;
 use super::kept::{self, Kept};
 use super::progress::{Progress, Watched};
-use crate::backend::{Backend, OnBackend, dispatch};
+use crate::backend::AnyBackend;
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::experiment::progress::Observer;
-use crate::experiment::{Artifacts, Experiment, run};
+use crate::experiment::{Artifacts, Experiment, run_on};
 
 /// The file of a run's notes in the directory of its checkpoints.
 const NOTES: &str = "notes.json";
@@ -155,8 +155,9 @@ fn from_here(
     checkpoints: Option<&mut Artifacts>,
 ) -> Result<(), RunError> {
     let experiment = Experiment::new(run.config.clone(), places.data_dir);
-    let job = Job { experiment: &experiment, resolved: &run.resolved, watched, checkpoints };
-    let kept = dispatch(&run.config.backend, job)??;
+    let observer: &dyn Observer = watched;
+    let outcome = run_on(AnyBackend::named(&run.config.backend)?, &experiment, observer, checkpoints)?;
+    let kept = Kept::of(&run.config, &run.resolved, &outcome, watched.notes())?;
     for (path, sha256) in &run.tables {
         // The result would be kept as that of the earlier table.
         if digest::of_file(path).ok().as_ref() != Some(sha256) {
@@ -165,24 +166,6 @@ fn from_here(
         }
     }
     kept.write(places.kept).map_err(|error| RunError::Output(format!("cannot write {error}")))
-}
-
-/// A run that waits for its backend to be opened.
-struct Job<'a> {
-    experiment: &'a Experiment,
-    resolved: &'a str,
-    watched: &'a Watched<'a>,
-    checkpoints: Option<&'a mut Artifacts>,
-}
-
-impl OnBackend for Job<'_> {
-    type Output = Result<Kept, RunError>;
-
-    fn run<B: Backend>(self) -> Self::Output {
-        let observer: &dyn Observer = self.watched;
-        let outcome = run::<B>(self.experiment, observer, self.checkpoints)?;
-        Kept::of(&self.experiment.config, self.resolved, &outcome, self.watched.notes())
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{ClientId, DISCREPANCY, Message, PARTICLES, Question, Reply};
@@ -46,11 +46,11 @@ impl Indicators {
     ///
     /// # Errors
     /// A reply lacks its answer, the kernel has no Stein form, or the device does not answer.
-    pub(crate) fn of<B: Backend>(
+    pub(crate) fn of(
         question: &Question,
-        theta: &Particles<B>,
+        theta: &Particles,
         replies: &[Option<Reply>],
-        session: &Session<B>,
+        session: &Session,
     ) -> Result<Self, RunError> {
         let answered = || replies.iter().flatten();
         let (measure, form, values) = match question {
@@ -98,11 +98,7 @@ impl Indicators {
 ///
 /// # Errors
 /// The kernel has no Stein form, or the device does not answer.
-pub fn answer<B: Backend>(
-    question: &Question,
-    theta: &Particles<B>,
-    score: &Particles<B>,
-) -> Result<Message, RunError> {
+pub fn answer(question: &Question, theta: &Particles, score: &Particles) -> Result<Message, RunError> {
     match question {
         Question::Discrepancy { kernel, .. } => {
             let product: SteinProduct = form(kernel, theta)?.product(score, score)?;
@@ -116,14 +112,11 @@ pub fn answer<B: Backend>(
 ///
 /// # Errors
 /// The device does not answer.
-pub fn inner_products<B: Backend>(
-    form: &SteinForm<B>,
-    scores: &[Particles<B>],
-) -> Result<Vec<f64>, burn::tensor::TensorReadError> {
+pub fn inner_products(form: &SteinForm, scores: &[Particles]) -> Result<Vec<f64>, burn::tensor::TensorReadError> {
     Particles::mean_of(scores).map_or_else(|| Ok(Vec::new()), |mean| form.products(scores, &mean))
 }
 
-fn form<B: Backend>(kernel: &Kernel, at: &Particles<B>) -> Result<SteinForm<B>, RunError> {
+fn form(kernel: &Kernel, at: &Particles) -> Result<SteinForm, RunError> {
     let form = SteinForm::new(kernel, at)?;
     form.ok_or_else(|| RunError::Config(format!("a Stein discrepancy has no {kernel:?} kernel; use rbf or imq")))
 }

@@ -13,7 +13,6 @@ use burn::tensor::TensorReadError;
 use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::rule::StepRule;
 use crate::simd::{Ascent, Host, HostPrecisions, Outer, Part, Source, SparseEntry};
@@ -25,13 +24,13 @@ use crate::stein::{Coefficients, Factor, FirstLayerProduct, Precisions, Score};
 /// With the mean subtracted, the large part that is common to all particles does not enter the differences; for
 /// repulsion alone its weight c is exactly 0.
 #[derive(Clone, Debug)]
-pub struct Direction<B: Backend> {
+pub struct Direction {
     /// C_0, `[N, N]`.
     own: Array2<f64>,
     /// c, `[N, 1]`.
     common: Array2<f64>,
     /// The products C_s·X_s.
-    terms: Vec<Term<B>>,
+    terms: Vec<Term>,
     /// A term C·X whose X has a first block that is not multiplied yet.
     product: Option<(Array2<f64>, FirstLayerProduct)>,
     /// K and M of the kernel at the particles; `None` for N = 1, where φ = S.
@@ -44,22 +43,18 @@ pub struct Direction<B: Backend> {
 /// weight at each particle. These rows are summed to one X of N rows before K is applied. Where many centres have
 /// weight, K is applied to the weights instead.
 #[derive(Clone, Debug)]
-struct Term<B: Backend> {
+struct Term {
     /// C, `[N, M]`.
     coefficients: Array2<f64>,
     /// P_p `[M, M_p]`, `None` for the identity, and X_p `[M_p, d]`.
-    parts: Vec<(Option<Coefficients>, Factor<B>)>,
+    parts: Vec<(Option<Coefficients>, Factor)>,
 }
 
 /// φ at the particles Θ `[N, d]`, from their score.
 ///
 /// # Errors
 /// Reading the distances from the device fails.
-pub fn direction<B: Backend>(
-    kernel: &Kernel,
-    particles: &Particles<B>,
-    score: Score<B>,
-) -> Result<Direction<B>, TensorReadError> {
+pub fn direction(kernel: &Kernel, particles: &Particles, score: Score) -> Result<Direction, TensorReadError> {
     let n = particles.count();
     let (score_of_itself, mut terms) = score.into_parts();
     if n == 1 {
@@ -77,7 +72,7 @@ pub fn direction<B: Backend>(
         common += &(k.drift.sum_axis(Axis(1)) * scale);
     }
     // One likelihood's score may stay a product: K multiplies the smaller of its factors.
-    let is_product = |(_, of): &(Coefficients, Factor<B>)| matches!(of, Factor::FirstLayer(_));
+    let is_product = |(_, of): &(Coefficients, Factor)| matches!(of, Factor::FirstLayer(_));
     let product = terms.iter().position(is_product).map(|at| terms.remove(at));
     let product = match product {
         Some((c, Factor::FirstLayer(product))) => Some((c.scaled(scale).after(&k.values), *product)),
@@ -93,9 +88,9 @@ pub fn direction<B: Backend>(
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, product, kernel: Some(k) })
 }
 
-impl<B: Backend> Direction<B> {
+impl Direction {
     /// φ as one set, `[N, d]`, by general tensor operations; `at` is Θ `[N, d]`.
-    pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
+    pub fn evaluate(&self, at: &Particles) -> Particles {
         let (offsets, mean) = at.centred();
         let centred = (!is_zero(&self.own)).then(|| offsets.combine(&self.own));
         let common = (!is_zero(&self.common)).then(|| mean.combine(&self.common));
@@ -147,14 +142,14 @@ impl OnHost {
     }
 }
 
-impl<B: Backend> Term<B> {
+impl Term {
     /// C·X.
-    fn whole(coefficients: Array2<f64>, of: Factor<B>) -> Self {
+    fn whole(coefficients: Array2<f64>, of: Factor) -> Self {
         Self { coefficients, parts: vec![(None, of)] }
     }
 
     /// C·P_p·X_p of every part, at the particles Θ `[N, d]`.
-    fn evaluate(&self, at: &Particles<B>) -> impl Iterator<Item = Particles<B>> {
+    fn evaluate(&self, at: &Particles) -> impl Iterator<Item = Particles> {
         self.parts.iter().map(move |(p, of)| match p {
             None if is_identity(&self.coefficients) => of.at(at),
             None => of.at(at).combine(&self.coefficients),
@@ -163,14 +158,14 @@ impl<B: Backend> Term<B> {
     }
 
     fn into_host(self) -> Option<HostRows> {
-        let part = |(p, of): (Option<Coefficients>, Factor<B>)| {
+        let part = |(p, of): (Option<Coefficients>, Factor)| {
             let of = match of {
                 Factor::Rows(rows) => HostFactor::Rows(rows.into_host()?),
                 Factor::Gaussian { mean, precision } => {
                     let precision = precision.iter().map(Precisions::on_host).collect::<Option<_>>()?;
                     HostFactor::Gaussian { mean: mean.into_host()?, precision }
                 }
-                Factor::FirstLayer(product) => HostFactor::Rows(product.whole::<B>().into_host()?),
+                Factor::FirstLayer(product) => HostFactor::Rows(product.whole().into_host()?),
             };
             Some((p.as_ref().map(Coefficients::entries), of))
         };

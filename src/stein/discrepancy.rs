@@ -16,14 +16,13 @@ use burn::tensor::TensorReadError;
 use ndarray::{Array2, Axis};
 
 use super::kernel::{Kernel, SteinKernel};
-use crate::backend::Backend;
 use crate::particles::Particles;
 
 /// The inner product ⟨φ¹, φ²⟩_H at N particles with a given kernel.
 #[derive(Debug)]
-pub struct SteinForm<B: Backend> {
+pub struct SteinForm {
     /// X minus its mean, `[N, d]`.
-    offsets: Particles<B>,
+    offsets: Particles,
     kernel: SteinKernel,
 }
 
@@ -38,12 +37,12 @@ pub struct SteinProduct {
     pub u: Option<f64>,
 }
 
-impl<B: Backend> SteinForm<B> {
+impl SteinForm {
     /// The inner product at these particles; `None` for a kernel without a trace term (see [`Kernel::stein`]).
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn new(kernel: &Kernel, at: &Particles<B>) -> Result<Option<Self>, TensorReadError> {
+    pub fn new(kernel: &Kernel, at: &Particles) -> Result<Option<Self>, TensorReadError> {
         let kernel = kernel.stein(at)?;
         Ok(kernel.map(|kernel| Self { offsets: at.centred().0, kernel }))
     }
@@ -69,7 +68,7 @@ impl<B: Backend> SteinForm<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn product(&self, first: &Particles<B>, second: &Particles<B>) -> Result<SteinProduct, TensorReadError> {
+    pub fn product(&self, first: &Particles, second: &Particles) -> Result<SteinProduct, TensorReadError> {
         let x = &self.offsets;
         let a = first.gram(x)?;
         let b = second.gram(x)?;
@@ -89,7 +88,7 @@ impl<B: Backend> SteinForm<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn products(&self, firsts: &[Particles<B>], second: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
+    pub fn products(&self, firsts: &[Particles], second: &Particles) -> Result<Vec<f64>, TensorReadError> {
         let SteinKernel { values, slope, trace, .. } = &self.kernel;
         let repulsion = self.offsets.combine(&(Array2::from_diag(&slope.sum_axis(Axis(1))) - slope));
         let constant = inner(&repulsion, second)? + trace.sum();
@@ -100,6 +99,6 @@ impl<B: Backend> SteinForm<B> {
 }
 
 /// ⟨X, Y⟩, the sum of all products of numbers in the same place.
-fn inner<B: Backend>(x: &Particles<B>, y: &Particles<B>) -> Result<f64, TensorReadError> {
+fn inner(x: &Particles, y: &Particles) -> Result<f64, TensorReadError> {
     Ok(x.row_products(y)?.into_iter().sum())
 }

@@ -9,7 +9,6 @@
 use burn::tensor::{Tensor, TensorReadError};
 use ndarray::Array2;
 
-use crate::backend::Backend;
 use crate::particles::{Particles, read_matrix};
 use crate::simd;
 
@@ -35,7 +34,7 @@ impl Distances {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn between<B: Backend>(particles: &Particles<B>) -> Result<Self, TensorReadError> {
+    pub fn between(particles: &Particles) -> Result<Self, TensorReadError> {
         let (count, dim) = (particles.count(), particles.dim());
         if count * count * dim > MOST_DIFFERENCES {
             return Ok(Self::of_gram(&particles.centred_gram()?));
@@ -110,7 +109,7 @@ impl Distances {
 ///
 /// # Errors
 /// Reading from the device fails.
-fn columns<B: Backend>(particles: &Particles<B>) -> Result<Vec<f64>, TensorReadError> {
+fn columns(particles: &Particles) -> Result<Vec<f64>, TensorReadError> {
     let (count, dim) = (particles.count(), particles.dim());
     let mut columns = vec![0.0; count * dim];
     let Some(blocks) = particles.host() else {

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::bandwidth::Bandwidth;
 use super::distances::Distances;
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd;
 
@@ -104,7 +103,7 @@ impl Kernel {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn stein<B: Backend>(&self, particles: &Particles<B>) -> Result<Option<SteinKernel>, TensorReadError> {
+    pub fn stein(&self, particles: &Particles) -> Result<Option<SteinKernel>, TensorReadError> {
         if !matches!(self, Self::Rbf(_) | Self::Imq { .. } | Self::Mixture(_)) {
             return Ok(None);
         }
@@ -142,7 +141,7 @@ impl Kernel {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn evaluate<B: Backend>(&self, particles: &Particles<B>) -> Result<KernelMatrix, TensorReadError> {
+    pub fn evaluate(&self, particles: &Particles) -> Result<KernelMatrix, TensorReadError> {
         let distances = || Distances::between(particles);
         let products = || particles.gram(particles);
         Ok(match *self {
@@ -227,7 +226,7 @@ mod tests {
         let gram = ndarray::array![[1.0, f64::NAN], [f64::NAN, f64::NAN]];
         assert!(rbf(&Distances::of_gram(&gram), Bandwidth::default()).values[[0, 1]].is_nan());
         for bad in [f32::NAN, f32::INFINITY] {
-            let session = Session::<Flex>::open(Precision::F32).unwrap();
+            let session = Session::open::<Flex>(Precision::F32).unwrap();
             let layout = Arc::new(Layout::new([("theta", [2].as_slice())]));
             let array = Array { shape: vec![3, 2], values: Values::F32(vec![0.0, 1.0, 0.5, bad, 2.0, 3.0]) };
             let particles = Particles::from_array(&array, &layout, &session).unwrap();

@@ -6,7 +6,6 @@
 use burn::tensor::Tensor;
 
 use super::direction::{Direction, OnHost};
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::Host;
 use crate::simd::rule::{AdamStep, AdaptiveStep, GradientStep, StepRule};
@@ -115,12 +114,7 @@ impl Optimizer {
 
     /// One step of the particles Θ `[N, d]` along φ, by one pass over the coordinates on the CPU in f32, else by
     /// [`Self::step`].
-    pub fn follow<B: Backend>(
-        &self,
-        particles: Particles<B>,
-        direction: Direction<B>,
-        state: &mut OptimizerState,
-    ) -> Particles<B> {
+    pub fn follow(&self, particles: Particles, direction: Direction, state: &mut OptimizerState) -> Particles {
         if !particles.is_on_host() {
             let phi = direction.evaluate(&particles);
             return self.step(particles, phi, state);
@@ -130,12 +124,7 @@ impl Optimizer {
     }
 
     /// [`Self::follow`] on blocks in this process's memory.
-    fn follow_on_host<B: Backend>(
-        &self,
-        particles: Particles<B>,
-        direction: &OnHost,
-        state: &mut OptimizerState,
-    ) -> Particles<B> {
+    fn follow_on_host(&self, particles: Particles, direction: &OnHost, state: &mut OptimizerState) -> Particles {
         let rule = self.rule(state);
         let mut moments = [std::mem::take(&mut state.first).into_iter(), std::mem::take(&mut state.second).into_iter()];
         let mut block = 0;
@@ -185,12 +174,7 @@ impl Optimizer {
     }
 
     /// One step of the particles Θ `[N, d]` along φ `[N, d]`, by general tensor operations.
-    pub fn step<B: Backend>(
-        &self,
-        particles: Particles<B>,
-        phi: Particles<B>,
-        state: &mut OptimizerState,
-    ) -> Particles<B> {
+    pub fn step(&self, particles: Particles, phi: Particles, state: &mut OptimizerState) -> Particles {
         let (first, second) = (std::mem::take(&mut state.first), std::mem::take(&mut state.second));
         let mut first = first.into_iter();
         let mut second = second.into_iter();
@@ -253,7 +237,7 @@ mod tests {
 
     #[test]
     fn no_step_is_longer_than_the_longest() {
-        let (lr, epsilon, session) = (0.01, 1e-6, Session::<Flex>::open(Precision::F32).unwrap());
+        let (lr, epsilon, session) = (0.01, 1e-6, Session::open::<Flex>(Precision::F32).unwrap());
         let layout = Network::new(BlrConfig::new(4)).layout().clone();
         let mut rng = ChaCha12Rng::seed_from_u64(1);
         let mut set = |scale: f32| {

@@ -123,7 +123,7 @@ mod tests {
         Network::new(BlrConfig::new(37)).layout().clone()
     }
 
-    fn start(count: usize, session: &Session<Flex>) -> Particles<Flex> {
+    fn start(count: usize, session: &Session) -> Particles {
         let mut rng = ChaCha12Rng::seed_from_u64(count as u64);
         let values = (0..count * 38).map(|_| rng.random_range(-2.0..2.0)).collect();
         let array = Array { shape: vec![count, 38], values: Values::F64(values) };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// The blocks side by side, `[N, d]`.
-    fn whole(particles: &Particles<Flex>) -> Tensor<2> {
+    fn whole(particles: &Particles) -> Tensor<2> {
         Tensor::cat(particles.blocks().to_vec(), 1)
     }
 
@@ -149,19 +149,19 @@ mod tests {
         theta.try_into_vec_as::<f64>().unwrap()
     }
 
-    fn by_the_loop(theta: Particles<Flex>, rule: Bandwidth) -> Vec<f64> {
+    fn by_the_loop(theta: Particles, rule: Bandwidth) -> Vec<f64> {
         let AdaGrad { lr, epsilon, momentum } = ADAGRAD;
         let (init, place) = (AccumulatorStart::G2, EpsilonPlace::Outside);
         let optimizer = Optimizer::AdaGrad { lr, epsilon, momentum, init, place };
         let svgd = Svgd { kernel: Kernel::Rbf(rule), optimizer };
-        let score = |at: &Particles<Flex>| Ok(Score::dense(at.map(score)));
-        let moved = svgd.run::<_, SvgdError>(theta, STEPS, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let score = |at: &Particles| Ok(Score::dense(at.map(score)));
+        let moved = svgd.run::<SvgdError>(theta, STEPS, &mut OptimizerState::default(), score, |_| {}).unwrap();
         whole(&moved).try_into_vec_as::<f64>().unwrap()
     }
 
     /// Mean over all coordinates of the distance between the results of the two.
     fn mean_difference(count: usize, rule: Bandwidth, precision: Precision) -> f64 {
-        let session = Session::<Flex>::open(precision).unwrap();
+        let session = Session::open::<Flex>(precision).unwrap();
         let start = start(count, &session);
         let (want, got) = (by_reference(whole(&start), rule), by_the_loop(start, rule));
         assert_eq!(got.len(), want.len());

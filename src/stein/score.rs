@@ -6,7 +6,6 @@ use burn::tensor::{Tensor, TensorReadError};
 use fedstein_models::{FactoredScore, Layout, SharedGradient};
 use ndarray::{Array1, Array2};
 
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::simd::SparseEntry;
 
@@ -69,7 +68,7 @@ impl Coefficients {
     }
 
     /// C·X, `[N, d]`.
-    fn product<B: Backend>(&self, of: &Particles<B>) -> Particles<B> {
+    fn product(&self, of: &Particles) -> Particles {
         match self {
             _ if self.is_identity() => of.clone(),
             Self::Diagonal(c) => of.combine(&Array2::from_diag(c)),
@@ -110,13 +109,13 @@ impl Precisions {
 
 /// The long factor X of a product C·X.
 #[derive(Clone, Debug)]
-pub(crate) enum Factor<B: Backend> {
+pub(crate) enum Factor {
     /// The rows of a set, `[M, d]`.
-    Rows(Particles<B>),
+    Rows(Particles),
     /// W∘(μ − Θ), with the means μ and the precisions W of N Gaussians, `[N, d]`.
     Gaussian {
         /// μ.
-        mean: Particles<B>,
+        mean: Particles,
         /// W, block by block.
         precision: Arc<Vec<Precisions>>,
     },
@@ -136,7 +135,7 @@ pub(crate) struct FirstLayerProduct {
 
 impl FirstLayerProduct {
     /// All blocks.
-    pub fn whole<B: Backend>(&self) -> Particles<B> {
+    pub fn whole(&self) -> Particles {
         let blocks = std::iter::once(self.first.weights()).chain(self.rest.iter().cloned());
         Particles::from_blocks(blocks.collect(), self.layout.clone())
     }
@@ -153,9 +152,9 @@ impl FirstLayerProduct {
     }
 }
 
-impl<B: Backend> Factor<B> {
+impl Factor {
     /// X at the particles Θ `[N, d]`.
-    pub fn at(&self, theta: &Particles<B>) -> Particles<B> {
+    pub fn at(&self, theta: &Particles) -> Particles {
         match self {
             Self::Rows(rows) => rows.clone(),
             Self::Gaussian { mean, precision } => {
@@ -175,21 +174,21 @@ impl<B: Backend> Factor<B> {
 /// added up. SVGD multiplies S by the `[N, N]` kernel matrix: the small matrices are multiplied first, and each
 /// set of centres is read once, however many densities take part.
 #[derive(Clone, Debug)]
-pub struct Score<B: Backend> {
+pub struct Score {
     /// The coefficients of Θ itself, `[N]`.
     own: Array1<f64>,
     /// C_s and X_s.
-    terms: Vec<(Coefficients, Factor<B>)>,
+    terms: Vec<(Coefficients, Factor)>,
 }
 
-impl<B: Backend> Score<B> {
+impl Score {
     /// The score 0 of N particles.
     pub fn zero(count: usize) -> Self {
         Self { own: Array1::zeros(count), terms: Vec::new() }
     }
 
     /// A score that is given by its rows, `[N, d]`.
-    pub fn dense(values: Particles<B>) -> Self {
+    pub fn dense(values: Particles) -> Self {
         Self::one(Array1::ones(values.count()), Factor::Rows(values))
     }
 
@@ -204,12 +203,12 @@ impl<B: Backend> Score<B> {
 
     /// The scores of Gaussians with diagonal precisions, one for each particle: W∘(μ − Θ), with the means μ and the
     /// precisions W, both `[N, d]`. `precision` has W block by block; an element of it may be 0.
-    pub fn gaussian(mean: Particles<B>, precision: Arc<Vec<Precisions>>) -> Self {
+    pub fn gaussian(mean: Particles, precision: Arc<Vec<Precisions>>) -> Self {
         Self::one(Array1::ones(mean.count()), Factor::Gaussian { mean, precision })
     }
 
     /// diag(c)·X.
-    fn one(c: Array1<f64>, of: Factor<B>) -> Self {
+    fn one(c: Array1<f64>, of: Factor) -> Self {
         Self { own: Array1::zeros(c.len()), terms: vec![(Coefficients::Diagonal(c), of)] }
     }
 
@@ -219,13 +218,13 @@ impl<B: Backend> Score<B> {
     }
 
     /// diag(own)·Θ + Σ_s C_s·X_s.
-    pub(crate) fn linear<const S: usize>(own: Array1<f64>, terms: [(Array2<f64>, Particles<B>); S]) -> Self {
+    pub(crate) fn linear<const S: usize>(own: Array1<f64>, terms: [(Array2<f64>, Particles); S]) -> Self {
         let term = |(coefficients, of)| (Coefficients::Matrix(coefficients), Factor::Rows(of));
         Self { own, terms: terms.into_iter().map(term).collect() }
     }
 
     /// The coefficients of Θ itself, `[N]`, and the products C_s·X_s.
-    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Factor<B>)>) {
+    pub(crate) fn into_parts(self) -> (Array1<f64>, Vec<(Coefficients, Factor)>) {
         (self.own, self.terms)
     }
 
@@ -274,14 +273,14 @@ impl<B: Backend> Score<B> {
     ///
     /// # Errors
     /// Reading from the device fails.
-    pub fn clipped(&self, at: &Particles<B>, bound: f64) -> Result<Self, TensorReadError> {
+    pub fn clipped(&self, at: &Particles, bound: f64) -> Result<Self, TensorReadError> {
         let dense = self.evaluate(at);
         let shrink = dense.row_norms()?.into_iter().map(|norm| if norm > bound { bound / norm } else { 1.0 });
         Ok(Self::one(Array1::from_iter(shrink), Factor::Rows(dense)))
     }
 
     /// The score as one set `[N, d]`, at the particles Θ `[N, d]`.
-    pub fn evaluate(&self, at: &Particles<B>) -> Particles<B> {
+    pub fn evaluate(&self, at: &Particles) -> Particles {
         let mut total = None;
         if self.own.iter().any(|c| *c != 0.0) {
             total = Some(at.combine(&Array2::from_diag(&self.own)));

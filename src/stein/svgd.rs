@@ -8,7 +8,6 @@ use thiserror::Error;
 use super::direction::direction;
 use super::kernel::Kernel;
 use super::optimizer::{Optimizer, OptimizerState};
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::statistics::mean;
 use crate::stein::Score;
@@ -92,14 +91,14 @@ impl Svgd {
     /// # Errors
     /// A particle or a score is not finite, a score's norm is larger than [`MAX_SCORE_NORM`], `score` fails, or reading
     /// from the device fails. `state` is then that of the failed step.
-    pub fn run<B: Backend, E: From<SvgdError>>(
+    pub fn run<E: From<SvgdError>>(
         &self,
-        mut particles: Particles<B>,
+        mut particles: Particles,
         steps: usize,
         state: &mut OptimizerState,
-        mut score: impl FnMut(&Particles<B>) -> Result<Score<B>, E>,
+        mut score: impl FnMut(&Particles) -> Result<Score, E>,
         mut after: impl FnMut(usize),
-    ) -> Result<Particles<B>, E> {
+    ) -> Result<Particles, E> {
         for step in 1..=steps {
             let scores = score(&particles)?;
             let device = |error: TensorReadError| SvgdError::Device { step, reason: error.to_string() };
@@ -144,7 +143,7 @@ impl FirstNorm {
     /// # Errors
     /// A norm is not finite, in the terms of densities too: an optimiser that divides by it would no longer move, without
     /// any other sign. Or reading from the device fails.
-    pub fn take<B: Backend>(&mut self, score: &Score<B>, at: &Particles<B>) -> Result<(), SvgdError> {
+    pub fn take(&mut self, score: &Score, at: &Particles) -> Result<(), SvgdError> {
         if self.0.is_some() {
             return Ok(());
         }
@@ -167,7 +166,7 @@ impl FirstNorm {
 ///
 /// # Errors
 /// Reading from the device fails.
-pub fn first_non_finite<B: Backend>(particles: &Particles<B>) -> Result<Option<usize>, TensorReadError> {
+pub fn first_non_finite(particles: &Particles) -> Result<Option<usize>, TensorReadError> {
     let sums = particles.blocks().iter().map(|block| block.clone().abs().sum_dim(1));
     let total = sums.reduce(|sum, block| sum + block);
     let total = total.expect("a layout has at least one block").try_into_vec_as::<f64>()?;

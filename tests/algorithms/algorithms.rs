@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{self, bits, data, experiment, outcome, particles, partition_of, small_digits, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm as _;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
 use fedstein::error::RunError;
@@ -20,8 +19,8 @@ use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-fn session() -> Session<Flex> {
-    Session::open(Precision::F64).unwrap()
+fn session() -> Session {
+    Session::open::<Flex>(Precision::F64).unwrap()
 }
 
 fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
@@ -36,7 +35,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// The score of N(mean, variance·I).
-fn pull(at: &Particles<Flex>, mean: f64, variance: f64) -> Score<Flex> {
+fn pull(at: &Particles, mean: f64, variance: f64) -> Score {
     Score::dense(at.map(|block| block.neg().add_scalar(mean).div_scalar(variance)))
 }
 
@@ -48,8 +47,8 @@ fn svgd_finds_the_mean_and_the_variance_of_a_gaussian() {
     for (mean, variance) in [(0.0, 1.0), (1.5, 4.0), (-2.0, 0.25)] {
         let start = particles(&normal((200, 1), &mut ChaCha12Rng::seed_from_u64(31)), &session());
         let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 0.5 * variance } };
-        let score = |at: &Particles<Flex>| Ok(pull(at, mean, variance));
-        let end = svgd.run::<_, RunError>(start, 2000, &mut OptimizerState::default(), score, |_| {}).unwrap();
+        let score = |at: &Particles| Ok(pull(at, mean, variance));
+        let end = svgd.run::<RunError>(start, 2000, &mut OptimizerState::default(), score, |_| {}).unwrap();
         let (got_mean, got_variance) = moments(&values(&end));
         assert!((got_mean - mean).abs() < 0.01, "mean {got_mean}, not {mean}");
         assert!((got_variance / variance - 1.0).abs() < 0.05, "variance {got_variance}, not {variance}");
@@ -79,14 +78,9 @@ fn a_single_particle_climbs_the_gradient() {
     let (lr, steps) = (0.1, 25);
     for kernel in [Kernel::default(), Kernel::Laplacian(Bandwidth::default())] {
         let svgd = Svgd { kernel, optimizer: Optimizer::Sgd { lr } };
-        let score = |at: &Particles<Flex>| Ok(pull(at, 3.0, 2.0));
-        let end = svgd.run::<_, RunError>(
-            particles(&start, &session()),
-            steps,
-            &mut OptimizerState::default(),
-            score,
-            |_| {},
-        );
+        let score = |at: &Particles| Ok(pull(at, 3.0, 2.0));
+        let end =
+            svgd.run::<RunError>(particles(&start, &session()), steps, &mut OptimizerState::default(), score, |_| {});
         // The solution of x ← x + lr (m − x)/v: the offset from m shrinks by the factor 1 − lr/v per step.
         let want = start.mapv(|x| 3.0 + (x - 3.0) * (1.0f64 - lr / 2.0).powi(steps as i32));
         for (got, want) in values(&end.unwrap()).iter().zip(&want) {

@@ -250,7 +250,7 @@ fn the_public_codes_noise_lets_the_variance_collapse() {
 }
 
 /// The number of chains, all starting at 3, that move in one round of DSGLD.
-fn moved(particles: usize, clients: usize, share: &str) -> (usize, Outcome<Flex>) {
+fn moved(particles: usize, clients: usize, share: &str) -> (usize, Outcome) {
     let algorithm =
         format!("kind = \"dsgld\"\nparticles = {particles}\nlocal_steps = 2\nchains = \"{share}\"\nstep_size = 0.05");
     let model = Observations::new(3, 0.01, 3.0, 1.0).starting(3.0, 0.0);
@@ -369,7 +369,7 @@ fn a_round_of_fedsgd_is_a_gradient_step_on_the_mean_loss_of_all_rows() {
     .unwrap();
     let model = config.model(&data.train).unwrap();
     let table = Table::new(data.train, &data.normalisation);
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let rows = table.rows();
     assert_eq!(rows, 203, "shares of 68, 68 and 67 rows: unequal weights");
     let gradient = model.likelihood_score(start.blocks(), &table.batch(0..rows, &session), 1.0 / rows as f64);

@@ -330,7 +330,7 @@ fn toy(algorithm: &str, data: &str, prior: &str, keys: &str, rounds: usize) -> E
     common::toy(data, prior, "kind = \"by-column\"", 1, rounds, &keys)
 }
 
-fn kl_by_round(outcome: &Outcome<Flex>) -> Vec<f64> {
+fn kl_by_round(outcome: &Outcome) -> Vec<f64> {
     outcome.rounds.iter().map(|round| round.metric("kl").unwrap()).collect()
 }
 

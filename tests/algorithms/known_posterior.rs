@@ -7,7 +7,6 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Natural};
-use fedstein::backend::Flex;
 use fedstein::datasets;
 use fedstein::experiment::config::{AlgorithmConfig, BnnSpec, ModelConfig, NumberOr, RoundRobinConfig, ScheduleConfig};
 use fedstein::experiment::{Config, Experiment, Outcome};
@@ -125,7 +124,7 @@ fn posterior(config: &Config, temperature: f64) -> Gaussian {
 }
 
 /// Mean and covariance of particles.
-fn moments(outcome: &Outcome<Flex>) -> (Array1<f64>, Array2<f64>) {
+fn moments(outcome: &Outcome) -> (Array1<f64>, Array2<f64>) {
     let (n, d) = (outcome.particles.count(), outcome.particles.dim());
     let theta = Array2::from_shape_vec((n, d), values(&outcome.particles)).unwrap();
     let mean = theta.mean_axis(Axis(0)).unwrap();

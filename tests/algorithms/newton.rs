@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use fedstein::algorithm::{Algorithm, AlgorithmConfig};
+use fedstein::algorithm::AlgorithmConfig;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Session};
 use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
@@ -659,7 +659,7 @@ fn score_of_all_rows(experiment: &Experiment, built: &Built) -> Vec<f64> {
     let rows = all.train.rows();
     let table = Table::new(all.train, &all.normalisation);
     let shard = Shard::new(table, (0..rows).collect(), built.session.clone());
-    let particles: &Particles<Flex> = built.server.particles();
+    let particles: &Particles = built.server.particles();
     let score = model.likelihood_score(particles.blocks(), &shard.batch(&(0..rows).collect::<Vec<_>>()), 1.0 / 0.7);
     let array: Array = {
         let flat: Vec<Vec<f64>> = score.into_iter().map(|block| block.try_into_vec_as::<f64>().unwrap()).collect();
@@ -713,7 +713,7 @@ fn visits_follow_the_prototype() {
             number("epsilon")
         ))
         .config;
-        let session = Session::<Flex>::open(config.precision).unwrap();
+        let session = Session::open::<Flex>(config.precision).unwrap();
         let features = matrix_of_all(case.input("features"));
         let labels: Vec<usize> = flat(case.input("labels")).into_iter().map(|label| label as usize).collect();
         let sizes = case.input("labels").as_array().unwrap().iter().map(|of| of.as_array().unwrap().len());

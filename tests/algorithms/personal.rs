@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::common::{Built, bits, data, experiment, outcome, partition_of, values};
 use fedstein::array::Values;
-use fedstein::backend::Flex;
+use fedstein::backend::{AnyBackend, Flex};
 use fedstein::datasets::Targets;
 use fedstein::error::RunError;
 use fedstein::experiment::Config;
@@ -85,7 +85,7 @@ type Spoil = fn(&mut Reply);
 
 /// A fleet in which the reply of one client is replaced.
 struct Corrupt {
-    fleet: InProcess<'static, Flex>,
+    fleet: InProcess<'static>,
     client: usize,
     spoil: Spoil,
 }
@@ -112,9 +112,9 @@ fn set_first(reply: &mut Reply, value: f32) {
 #[derive(Default)]
 struct Log(Mutex<Vec<(Round, Vec<f64>)>>);
 
-impl RoundObserver<Flex> for Log {
+impl RoundObserver for Log {
     fn round_started(&mut self, _: usize, _: &[usize]) {}
-    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf, _: &dyn Schedule) -> Result<(), RunError> {
         self.0.lock().unwrap().push((round, values(server.particles())));
         Ok(())
     }
@@ -125,8 +125,8 @@ fn serve(text: &str, client: usize, spoil: Spoil) -> Result<Vec<(Round, Vec<f64>
     let experiment = experiment(text);
     let config = &experiment.config;
     let Built { mut server, clients, session, .. } = Built::new(&experiment);
-    let mut schedule = config.schedule(&config.algorithm, clients.len(), Streams::new(config.seed));
-    let fleet = Corrupt { fleet: InProcess::new(clients), client, spoil };
+    let mut schedule = config.schedule(&*config.algorithm, clients.len(), Streams::new(config.seed));
+    let fleet = Corrupt { fleet: InProcess::new(clients, AnyBackend::of::<Flex>()), client, spoil };
     let counts: Vec<usize> = partition_of(config).clients().iter().map(Vec::len).collect();
     let mut log = Log::default();
     let (server, schedule, policy) = (&mut *server, &mut *schedule, &mut FaultPolicy::default());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::common::{bits, data, experiment, outcome, particles, partition_of, try_run, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
@@ -20,17 +19,17 @@ use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::Optimizer;
 use ndarray::Array2;
 
-type Gauss = MeanField<Flex>;
+type Gauss = MeanField;
 
-fn f64_session() -> Session<Flex> {
-    Session::open(Precision::F64).unwrap()
+fn f64_session() -> Session {
+    Session::open::<Flex>(Precision::F64).unwrap()
 }
 
-fn row(values: &[f64], session: &Session<Flex>) -> Particles<Flex> {
+fn row(values: &[f64], session: &Session) -> Particles {
     particles(&Array2::from_shape_vec((1, values.len()), values.to_vec()).unwrap(), session)
 }
 
-fn gauss(mean: &[f64], rho: &[f64], session: &Session<Flex>) -> Gauss {
+fn gauss(mean: &[f64], rho: &[f64], session: &Session) -> Gauss {
     MeanField { mean: row(mean, session), rho: row(rho, session) }
 }
 
@@ -92,7 +91,7 @@ fn both_gradients_of_the_kl_are_its_finite_differences() {
 #[test]
 fn a_deviation_is_recovered_from_its_raw_parameter() {
     for (precision, digits) in [(Precision::F64, 1e-12), (Precision::F32, 1e-6)] {
-        let session = Session::open(precision).unwrap();
+        let session = Session::open::<Flex>(precision).unwrap();
         for sd in [1e-6, 1e-3, 1.0, 30.0, 1e4] {
             let got = values(&MeanField::isotropic(row(&[0.0; 3], &session), sd).sd());
             assert!(got.iter().all(|got| (got / sd - 1.0).abs() < digits), "{precision:?}: {got:?}, not {sd}");
@@ -157,11 +156,11 @@ fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
 }
 
 struct Stage {
-    halves: Halves<Flex>,
+    halves: Halves,
     model: Arc<dyn Model>,
     table: Table,
     rows: Vec<Vec<usize>>,
-    session: Session<Flex>,
+    session: Session,
     streams: Streams,
 }
 
@@ -169,7 +168,7 @@ struct Stage {
 fn try_stage(config: &Config) -> Result<Stage, RunError> {
     let (data, rows) = (data(config), partition_of(config).clients().to_vec());
     let model = config.model(&data.train)?;
-    let (session, streams) = (Session::open(config.precision)?, Streams::new(config.seed));
+    let (session, streams) = (Session::open::<Flex>(config.precision)?, Streams::new(config.seed));
     let table = Table::new(data.train, &data.normalisation);
     let mut rng = streams.rng(Purpose::InitialParticles, 0, 0);
     let count = config.algorithm.particles();
@@ -197,7 +196,7 @@ impl Stage {
         try_stage(&experiment.config).unwrap()
     }
 
-    fn client(&mut self, client: usize) -> &mut dyn ClientHalf<Flex> {
+    fn client(&mut self, client: usize) -> &mut dyn ClientHalf {
         &mut *self.halves.clients[client].1
     }
 
@@ -227,7 +226,7 @@ impl Stage {
         self.table.batch(positions.iter().map(|at| self.rows[client][*at]), &self.session)
     }
 
-    fn at(&self, rows: usize, values: &[f64]) -> Particles<Flex> {
+    fn at(&self, rows: usize, values: &[f64]) -> Particles {
         let rows = Array2::from_shape_vec((rows, self.model.layout().dim()), values.to_vec()).unwrap();
         crate::common::with_layout(&rows, self.model.layout(), &self.session)
     }

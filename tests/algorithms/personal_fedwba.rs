@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::common::{Tolerance, assert_close, bits, data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Session};
 use fedstein::experiment::config::AlgorithmConfig;
@@ -61,12 +60,12 @@ const EXACT: Tolerance = Tolerance { rtol: 1e-11, atol: 1e-12 };
 
 /// Both halves of an experiment, driven by a test.
 struct Site {
-    server: Box<dyn ServerHalf<Flex>>,
-    clients: ClientHalves<Flex>,
+    server: Box<dyn ServerHalf>,
+    clients: ClientHalves,
     model: Arc<dyn Model>,
-    initial: Particles<Flex>,
-    shards: Vec<Shard<Flex>>,
-    session: Session<Flex>,
+    initial: Particles,
+    shards: Vec<Shard>,
+    session: Session,
 }
 
 impl Site {
@@ -76,7 +75,7 @@ impl Site {
 
     /// The same experiment with these clients only.
     fn of(config: &Config, model: Option<Arc<dyn Model>>, is_there: impl Fn(usize) -> bool) -> Self {
-        let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
+        let (streams, session) = (Streams::new(config.seed), Session::open::<Flex>(config.precision).unwrap());
         let all = data(config);
         let model = model.unwrap_or_else(|| config.model(&all.train).unwrap());
         let table = Table::new(all.train, &all.normalisation);
@@ -147,7 +146,7 @@ impl Site {
             .collect()
     }
 
-    fn flat(&self, rows: &[f64], layout: &Arc<Layout>) -> Particles<Flex> {
+    fn flat(&self, rows: &[f64], layout: &Arc<Layout>) -> Particles {
         let shape = vec![rows.len() / layout.dim(), layout.dim()];
         Particles::from_array(&Array { shape, values: Values::F64(rows.to_vec()) }, layout, &self.session).unwrap()
     }

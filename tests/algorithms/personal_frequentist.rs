@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::common::{bits, data, experiment, outcome, values};
 use burn::tensor::Tensor;
-use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::Targets;
@@ -79,9 +78,9 @@ fn digits(algorithm: &str) -> String {
 struct Federation {
     model: Arc<dyn Model>,
     table: Table,
-    session: Session<Flex>,
+    session: Session,
     start: Vec<f64>,
-    halves: Halves<Flex>,
+    halves: Halves,
 }
 
 impl Federation {
@@ -104,7 +103,7 @@ impl Federation {
         data.train.targets = targets(data.train.targets);
         let model = model.unwrap_or_else(|| config.model(&data.train).unwrap());
         let table = Table::new(data.train, &data.normalisation);
-        let session = Session::open(Precision::F64).unwrap();
+        let session = Session::open::<Flex>(Precision::F64).unwrap();
         let streams = Streams::new(SEED);
         let start = model.initial(&mut streams.rng(Purpose::InitialParticles, 0, 0));
         let shard = |client| Shard::new(table.clone(), rows_of(client).collect(), session.clone());
@@ -201,7 +200,7 @@ fn rows_of(client: usize) -> std::ops::Range<usize> {
     before..before + ROWS[client]
 }
 
-fn upload(theta: &[f64], layout: &Arc<Layout>, session: &Session<Flex>) -> Particles<Flex> {
+fn upload(theta: &[f64], layout: &Arc<Layout>, session: &Session) -> Particles {
     let array = Array { shape: vec![1, theta.len()], values: Values::F64(theta.to_vec()) };
     Particles::from_array(&array, layout, session).unwrap()
 }

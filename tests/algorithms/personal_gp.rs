@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::common::{data, experiment, outcome, partition_of, try_run, values};
 use burn::tensor::Tensor;
+use fedstein::algorithm::AlgorithmConfig;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, held, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
 use fedstein::algorithm::pfedgp::stratified;
-use fedstein::algorithm::{Algorithm, AlgorithmConfig};
 use fedstein::array::{Array, Values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::density::LikelihoodScale;
@@ -267,13 +267,13 @@ fn activations_without_a_direction_are_embedded_at_zero_and_have_no_gradient() {
     assert!(largest(&pulled - &array![[0.0, 0.0], [-0.064, 0.048]]) < 1e-15, "{pulled}");
 }
 
-fn tensor(values: &Array2<f64>, session: &Session<Flex>) -> Tensor<2> {
+fn tensor(values: &Array2<f64>, session: &Session) -> Tensor<2> {
     session.matrix(values)
 }
 
 #[test]
 fn the_pullback_of_an_embedding_is_that_of_differences() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let config = BnnConfig { activation: Activation::Tanh, ..BnnConfig::classifier(5, &[4, 3], 2) };
     let model = Network::new(config);
     let layout = model.layout().clone();
@@ -312,7 +312,7 @@ fn the_pullback_of_an_embedding_is_that_of_differences() {
 
 #[test]
 fn an_embedding_is_what_the_last_layer_reads() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let model = Network::new(BnnConfig::classifier(5, &[4], 3));
     let theta = normal((1, model.layout().dim()), &mut rng(21));
     let particles = crate::common::with_layout(&theta, model.layout(), &session);
@@ -327,7 +327,7 @@ fn an_embedding_is_what_the_last_layer_reads() {
 
 #[test]
 fn a_logistic_regression_gives_no_embedding() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let model = Network::new(BlrConfig::new(3));
     let particles = crate::common::with_layout(&Array2::zeros((1, model.layout().dim())), model.layout(), &session)
         .blocks()
@@ -517,14 +517,14 @@ fn digits(rounds: usize, rest: &str) -> Experiment {
 const BASE: usize = 64 * 24 + 24;
 
 /// The halves that the run itself would build, and the table of test rows.
-fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves<Flex>, Table, Vec<usize>) {
+fn halves(experiment: &Experiment, rows: Option<Vec<Vec<usize>>>) -> (Halves, Table, Vec<usize>) {
     let config = &experiment.config;
     let (data, partition) = (data(config), partition_of(config));
     let answers = match &data.test.targets {
         fedstein::datasets::Targets::Classes { labels, .. } => labels.clone(),
         other => panic!("digits have classes, not {other:?}"),
     };
-    let session = Session::<Flex>::open(config.precision).unwrap();
+    let session = Session::open::<Flex>(config.precision).unwrap();
     let model: Arc<dyn Model> = config.model(&data.train).unwrap();
     let streams = Streams::new(config.seed);
     let flat = Array1::from(model.initial(&mut streams.rng(Purpose::InitialParticles, 0, 0)));
@@ -554,9 +554,9 @@ fn request(message: Message, client: usize, ask: Ask) -> Request {
 }
 
 /// Accuracy of every client on the test rows of its own classes, with what the server publishes.
-fn personal_accuracy(halves: &mut Halves<Flex>, test: &Table, answers: &[usize], experiment: &Experiment) -> Vec<f64> {
+fn personal_accuracy(halves: &mut Halves, test: &Table, answers: &[usize], experiment: &Experiment) -> Vec<f64> {
     let config = &experiment.config;
-    let session = Session::<Flex>::open(config.precision).unwrap();
+    let session = Session::open::<Flex>(config.precision).unwrap();
     let train = data(config).train;
     let fedstein::datasets::Targets::Classes { labels, .. } = train.targets else { panic!("classes") };
     let partition = partition_of(config);
@@ -596,7 +596,7 @@ fn the_clients_learn_an_embedding_that_separates_their_digits() {
         let (mut halves, test, answers) = halves(&experiment, None);
         first.extend(personal_accuracy(&mut halves, &test, &answers, &experiment));
         for round in 1..=8 {
-            let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf<Flex>>| {
+            let reply = |client: usize, half: &mut Box<dyn fedstein::protocol::ClientHalf>| {
                 let request = Request { round, ..request(halves.server.configure(round).unwrap(), client, Ask::Train) };
                 request.reply(half.handle(&request, &|_, _| {}).unwrap())
             };
@@ -631,7 +631,7 @@ fn a_step_of_a_client_is_the_slope_of_its_minibatchs_bound_times_the_scale() {
     let fedstein::datasets::Targets::Classes { labels, .. } = &all.train.targets else { panic!("classes") };
     let of_rows = |positions: &[usize]| -> Vec<usize> { positions.iter().map(|at| rows[*at]).collect() };
     let labels_of = |positions: &[usize]| of_rows(positions).iter().map(|row| labels[*row]).collect::<Vec<_>>();
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let model = experiment.config.model(&all.train).unwrap();
     let table = Table::new(all.train.clone(), &all.normalisation);
     let config = gp(8.0, 1.0, 400); // as many updates as the gradient's envelope argument needs

@@ -2,7 +2,6 @@
 //! equalities with independently implemented recursions.
 
 use crate::common::{self, Tolerance, assert_close, bits, data, experiment, outcome, partition_of, values};
-use fedstein::backend::Flex;
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d, paper_2d};
 use fedstein::experiment::{Experiment, Outcome};
 
@@ -90,7 +89,7 @@ fn toy(toy: Toy, algorithm: &str, seed: u64, rounds: usize, more: &str) -> Exper
 const PAPER: &str = "[optimizer]\nlr = 0.05\nepsilon = 1e-9";
 const DSVGD: &str = "kind = \"dsvgd\"\nparticles = 200\nfactors = \"with-prior\"\nkde_bandwidth = 0.55";
 
-fn kl_by_round(outcome: &Outcome<Flex>) -> Vec<f64> {
+fn kl_by_round(outcome: &Outcome) -> Vec<f64> {
     outcome.rounds.iter().map(|round| round.metric("kl").unwrap()).collect()
 }
 
@@ -348,7 +347,7 @@ fn digits(algorithm: &str, precision: &str, rounds: usize, more: &str) -> Experi
 /// d of that network.
 const D: u64 = 64 * 5 + 5 + 5 * 10 + 10;
 
-fn column(outcome: &Outcome<Flex>, name: &str) -> Vec<u64> {
+fn column(outcome: &Outcome, name: &str) -> Vec<u64> {
     outcome.rounds.iter().map(|round| round.metric(name).unwrap() as u64).collect()
 }
 
@@ -448,7 +447,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// SGLD with constant steps of 0.05 over a time of 30.
-fn sgld(chains: usize, noise: &str) -> Outcome<Flex> {
+fn sgld(chains: usize, noise: &str) -> Outcome {
     let algorithm = format!(
         "kind = \"sgld\"\nparticles = {chains}\nlocal_steps = 600\nstep_size = 0.05\nstep_power = 0.0\nnoise = \"{noise}\""
     );
@@ -502,7 +501,7 @@ fn langevin_steps_decay_as_in_the_paper() {
 }
 
 /// DSGLD on digits, or its relative on all rows; the public code's noise, which is the same for all chains.
-fn dsgld(kind: &str, keys: &str, clients: i64) -> Outcome<Flex> {
+fn dsgld(kind: &str, keys: &str, clients: i64) -> Outcome {
     let keys = format!("kind = \"{kind}\"\nparticles = 5\nlocal_steps = 3\nbatch = 200\nstep_size = 1e-3\n{keys}");
     let mut experiment = digits(&keys, "f64", 3, "");
     experiment.config.partition.insert("clients".into(), clients.into());

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
-use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities};
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities};
 use fedstein::array::{Array, Values};
-use fedstein::backend::{Backend, Flex, Precision, Session};
+use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::{self, Partition, TrainTest};
 use fedstein::error::RunError;
 use fedstein::experiment::progress::Quiet;
@@ -135,17 +135,17 @@ pub fn plain_layout(d: usize) -> Arc<Layout> {
 }
 
 /// Particles from rows.
-pub fn particles<B: Backend>(rows: &Array2<f64>, session: &Session<B>) -> Particles<B> {
+pub fn particles(rows: &Array2<f64>, session: &Session) -> Particles {
     with_layout(rows, &plain_layout(rows.ncols()), session)
 }
 
-pub fn with_layout<B: Backend>(rows: &Array2<f64>, layout: &Arc<Layout>, session: &Session<B>) -> Particles<B> {
+pub fn with_layout(rows: &Array2<f64>, layout: &Arc<Layout>, session: &Session) -> Particles {
     let array = Array { shape: vec![rows.nrows(), rows.ncols()], values: Values::F64(rows.iter().copied().collect()) };
     Particles::from_array(&array, layout, session).unwrap()
 }
 
 /// Rows of particles, flattened.
-pub fn values<B: Backend>(particles: &Particles<B>) -> Vec<f64> {
+pub fn values(particles: &Particles) -> Vec<f64> {
     particles.to_array().unwrap().values.to_f64()
 }
 
@@ -209,16 +209,16 @@ pub fn experiment(text: &str) -> Experiment {
 
 /// Both halves of an experiment's algorithm, built as a run builds them, to be driven by a test.
 pub struct Built {
-    pub server: Box<dyn ServerHalf<Flex>>,
-    pub clients: ClientHalves<Flex>,
+    pub server: Box<dyn ServerHalf>,
+    pub clients: ClientHalves,
     pub layout: Arc<Layout>,
-    pub session: Session<Flex>,
+    pub session: Session,
 }
 
 impl Built {
     pub fn new(experiment: &Experiment) -> Self {
         let config = &experiment.config;
-        let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(config.precision).unwrap());
+        let (streams, session) = (Streams::new(config.seed), Session::open::<Flex>(config.precision).unwrap());
         let (all, partition) = (data(config), partition_of(config));
         let model = experiment.model.clone().unwrap_or_else(|| config.model(&all.train).unwrap());
         let layout = model.layout().clone();
@@ -248,16 +248,16 @@ impl Built {
 }
 
 /// The result of a run without output and files.
-pub fn try_run(experiment: &Experiment) -> Result<Outcome<Flex>, RunError> {
+pub fn try_run(experiment: &Experiment) -> Result<Outcome, RunError> {
     run::<Flex>(experiment, &Quiet, None)
 }
 
-pub fn outcome(experiment: &Experiment) -> Outcome<Flex> {
+pub fn outcome(experiment: &Experiment) -> Outcome {
     try_run(experiment).unwrap()
 }
 
 /// The last particles, to the bit.
-pub fn bits(outcome: &Outcome<Flex>) -> Vec<u64> {
+pub fn bits(outcome: &Outcome) -> Vec<u64> {
     values(&outcome.particles).iter().map(|value| value.to_bits()).collect()
 }
 
@@ -282,7 +282,7 @@ pub fn moments(values: &[f64]) -> (f64, f64) {
 
 /// Mean and standard deviations of q from draws m + L⁻ᵀz of a mean field, whose z is known: the two numbers of each
 /// coordinate by least squares, which have no residual.
-pub fn mean_field_of(outcome: &Outcome<Flex>, seed: u64) -> (Vec<f64>, Vec<f64>) {
+pub fn mean_field_of(outcome: &Outcome, seed: u64) -> (Vec<f64>, Vec<f64>) {
     let (n, d) = (outcome.particles.count(), outcome.particles.dim());
     let mut rng = Streams::new(seed).rng(Purpose::Gaussian, 0, 0);
     let z: Array2<f64> = Array2::from_shape_simple_fn((n, d), || StandardNormal.sample(&mut rng));

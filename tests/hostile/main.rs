@@ -252,7 +252,7 @@ fn fedstein(dir: &Path, line: &str) -> Output {
 /// Damaged files of a run, read as predictions read them; how many were read and how many refused.
 fn damage_runs(budget: Budget) -> (usize, usize) {
     let dir = runs();
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
+    let session = Session::open::<Flex>(Precision::F32).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let (mut read, mut refused) = (0, 0);
     while budget.allows(read + refused) {
@@ -268,7 +268,7 @@ fn damage_runs(budget: Budget) -> (usize, usize) {
                     let source = Source { name: "config.toml", text: &finished.config_toml };
                     let (config, _) = Config::load(source, &Overrides::default()).unwrap();
                     let model = config.model(&finished.shape())?;
-                    finished.particles::<Flex>(&*model, &session).map(|particles| particles.count())
+                    finished.particles(&*model, &session).map(|particles| particles.count())
                 });
                 fs::remove_file(&path).unwrap();
                 fs::write(&path, &good).unwrap();

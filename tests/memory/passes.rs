@@ -14,7 +14,7 @@ fn two_hundred_scores_and_as_many_predictions_leave_memory_flat() {
     // A forward pass on the tape that no backward pass frees leaks 1.5 MB at this size, 309 MB in 200 passes (measured
     // with lifted blocks; BURN.md, autodiff 5). Scores and predictions apart, because a backward pass hides the leak.
     let _alone = alone();
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
+    let session = Session::open::<Flex>(Precision::F32).unwrap();
     let model = Network::new(BnnConfig::classifier(784, &[50], 10));
     let mut rng = ChaCha12Rng::seed_from_u64(18);
     let theta: Vec<f64> = (0..20).flat_map(|_| model.initial(&mut rng)).collect();

@@ -65,7 +65,7 @@ const CASES: [Case; 8] = [
 /// A network with particles, rows and uniform numbers, in f64.
 struct Network {
     model: Box<dyn Model>,
-    on: Session<Flex>,
+    on: Session,
     theta: Array2<f64>,
     inputs: Array2<f64>,
     /// `[N, B]`
@@ -80,7 +80,7 @@ impl Network {
         let theta = normal((case.particles, model.layout().dim()), 0.4, &mut rng);
         let inputs = normal((ROWS, case.input.iter().product()), 1.0, &mut rng);
         let uniforms = Array2::from_shape_simple_fn((case.particles, ROWS), || rng.random::<f64>());
-        Self { model: Box::new(model), on: Session::open(Precision::F64).unwrap(), theta, inputs, uniforms }
+        Self { model: Box::new(model), on: Session::open::<Flex>(Precision::F64).unwrap(), theta, inputs, uniforms }
     }
 
     fn blocks(&self) -> Vec<Tensor<2>> {

@@ -61,7 +61,7 @@ const COUNTED_LATER: [&str; 1] = [
 ];
 
 /// The blocks of particles given as flat rows.
-fn blocks<B: Backend>(rows: &Array2<f64>, model: &dyn Model, on: &Session<B>) -> Vec<Tensor<2>> {
+fn blocks(rows: &Array2<f64>, model: &dyn Model, on: &Session) -> Vec<Tensor<2>> {
     with_layout(rows, model.layout(), on).blocks().to_vec()
 }
 
@@ -78,7 +78,7 @@ fn one_hot(labels: &[usize], classes: usize) -> Array2<f64> {
     Array2::from_shape_fn((labels.len(), classes), |(row, class)| f64::from(u8::from(labels[row] == class)))
 }
 
-fn batch<B: Backend>(inputs: &Array2<f64>, targets: &Array2<f64>, on: &Session<B>) -> Batch {
+fn batch(inputs: &Array2<f64>, targets: &Array2<f64>, on: &Session) -> Batch {
     Batch::new(on.matrix(inputs), on.matrix(targets))
 }
 
@@ -95,7 +95,7 @@ fn classes_of_signs(case: &Case) -> Vec<usize> {
 }
 
 fn check_blr_score<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let x = matrix(case.input("X"));
     let mut config = BlrConfig::new(x.ncols());
     config.gamma_shape = case.input("gamma_prior")["shape"].as_f64().unwrap();
@@ -121,7 +121,7 @@ fn check_blr_score<B: Backend>(case: &Case, precision: Precision) {
 }
 
 fn check_blr_prediction<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let x = matrix(case.input("X"));
     let labels = classes_of_signs(case);
     let tolerance = case.tolerance(precision);
@@ -179,8 +179,8 @@ fn check_network<B: Backend>(
     precision: Precision,
     head: Head,
     targets: &Array2<f64>,
-) -> (Network<BnnConfig>, Vec<Tensor<2>>, Session<B>) {
-    let session = Session::<B>::open(precision).unwrap();
+) -> (Network<BnnConfig>, Vec<Tensor<2>>, Session) {
+    let session = Session::open::<B>(precision).unwrap();
     let x = matrix(case.input("X"));
     let hidden = flat(&case.input("particles")[0]["b1"]).len();
     let mut config = BnnConfig::classifier(x.ncols(), &[hidden], 2);
@@ -297,7 +297,7 @@ fn check_parameter_counts(case: &Case) {
 }
 
 fn check_payload(case: &Case) {
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
+    let session = Session::open::<Flex>(Precision::F32).unwrap();
     let model = Network::new(BnnConfig::classifier(784, &[100], 10));
     let (n, d) = (case.number("N") as usize, case.number("d") as usize);
     assert_eq!(model.layout().dim(), d);
@@ -377,7 +377,7 @@ fn blr_closed_form(theta: &Array2<f64>, x: &Array2<f64>, t: &[usize], scale: f64
 }
 
 fn check_blr_against_its_closed_form(precision: Precision, tolerance: Tolerance) {
-    let session = Session::<Flex>::open(precision).unwrap();
+    let session = Session::open::<Flex>(precision).unwrap();
     let mut rng = rng(11);
     let (n, p, rows_in_batch) = (6, 54, 100);
     let model = Network::new(BlrConfig::new(p));
@@ -402,7 +402,7 @@ fn the_score_of_logistic_regression_by_autodiff_is_its_closed_form() {
 
 #[test]
 fn a_bias_is_a_column_of_ones() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let mut rng = rng(12);
     let x = normal((9, 3), 1.0, &mut rng);
     let ones = ndarray::concatenate![Axis(1), x, Array2::ones((9, 1))];
@@ -420,7 +420,7 @@ fn a_bias_is_a_column_of_ones() {
 
 /// A network with this activation, and the score of two of its particles on five rows.
 fn score_with<B: Backend>(activation: Activation) -> (impl Fn(usize, f64) -> Vec<f64>, Vec<f64>, usize) {
-    let session = Session::<B>::open(Precision::F64).unwrap();
+    let session = Session::open::<B>(Precision::F64).unwrap();
     let model = Network::new(BnnConfig { activation, ..BnnConfig::classifier(2, &[4], 3) });
     let mut rng = rng(19);
     let theta = normal((2, model.layout().dim()), 1.0, &mut rng);
@@ -492,7 +492,7 @@ fn transpose_weights(row: &[f64], ours: &Layout) -> Vec<f64> {
 
 #[test]
 fn particles_in_one_pass_and_one_by_one_have_the_same_scores() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let widths = [7, 5, 6, 4];
     let ours = Network::new(BnnConfig::classifier(7, &[5, 6], 4));
     let looped = Network::new(ReplicatedConfig::new(4, move |device| Mlp::new(&widths, device)));
@@ -620,7 +620,7 @@ fn the_prior_cases_hold_every_kind_of_term() {
 
 #[test]
 fn the_score_of_a_prior_is_the_slope_of_its_log_density() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let mut rng = rng(15);
     for (name, layout, prior) in priors() {
         let layout = std::sync::Arc::new(layout);
@@ -653,7 +653,7 @@ fn the_score_of_a_prior_is_the_slope_of_its_log_density() {
 
 #[test]
 fn a_uniform_prior_has_no_mass_outside_its_box() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let model = Network::new(MixtureConfig::new(6, 2, MixturePrior::Uniform).unwrap());
     let theta = Array2::from_shape_vec((3, 1), vec![5.9, 6.1, -6.1]).unwrap();
     let density = host(model.prior().log_density(&blocks(&theta, &model, &session)));

@@ -57,7 +57,7 @@ fn check_bandwidth(case: &Case) {
 }
 
 fn check_direction<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let x = particles(&matrix(case.input("particles")), &session);
     let s = Score::dense(particles(&matrix(case.input("scores")), &session));
     let kernel = kernel(case);
@@ -81,7 +81,7 @@ fn check_direction<B: Backend>(case: &Case, precision: Precision) {
 /// φ of the reference in plain tensors, which has the RBF kernel alone.
 fn check_reference_direction<B: Backend>(case: &Case, precision: Precision) {
     let Kernel::Rbf(rule) = kernel(case) else { return };
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let [x, s] = ["particles", "scores"].map(|name| session.matrix(&matrix(case.input(name))));
     let phi = reference::direction(&x, s, rule).unwrap().try_into_vec_as::<f64>().unwrap();
     let label = format!("{} ({}): phi of the reference", case.name(), B::NAME);
@@ -94,7 +94,7 @@ fn check_reference_steps<B: Backend>(case: &Case, precision: Precision) {
     if case.input("init") != "g2" {
         return;
     }
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let start = matrix(case.input("particles"));
     let (mean, variance) = target(case, start.ncols());
     let adagrad =
@@ -116,7 +116,7 @@ fn check_reference_steps<B: Backend>(case: &Case, precision: Precision) {
 /// Checks K and M to f64's precision in both precisions, because the particles are exact in f32, and φ to the precision
 /// of its products.
 fn check_close_particles<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let [x, s] = ["particles", "scores"].map(|name| particles(&matrix(case.input(name)), &session));
     let label = |part: &str| format!("{} ({}, {precision:?}): {part}", case.name(), B::NAME);
     let (all_digits, tolerance) = (case.tolerance(Precision::F64), case.tolerance(precision));
@@ -134,12 +134,7 @@ fn check_close_particles<B: Backend>(case: &Case, precision: Precision) {
 }
 
 /// The score of N(mean, variance·I) at the particles, as a combination of particles and a constant row.
-fn gaussian_score<B: Backend>(
-    at: &fedstein::particles::Particles<B>,
-    mean: &[f64],
-    variance: f64,
-    on: &Session<B>,
-) -> Score<B> {
+fn gaussian_score(at: &fedstein::particles::Particles, mean: &[f64], variance: f64, on: &Session) -> Score {
     let rows = Array2::from_shape_fn((at.count(), mean.len()), |(_, j)| mean[j]);
     let pull = particles(&rows, on).zip(at.clone(), |mean, x| mean - x).map(|block| block.div_scalar(variance));
     Score::dense(pull)
@@ -155,7 +150,7 @@ fn target(case: &Case, d: usize) -> (Vec<f64>, f64) {
 }
 
 fn check_steps<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let start = matrix(case.input("particles"));
     let (mean, variance) = target(case, start.ncols());
     let init = match case.input("init").as_str().unwrap() {
@@ -181,7 +176,7 @@ fn check_steps<B: Backend>(case: &Case, precision: Precision) {
         assert_close(&values(&phi), &flat(&case.expected("phi")[step]), tolerance, &label("phi"));
         assert_close(&[k.unwrap().bandwidth.unwrap()], &[flat(case.expected("h"))[step]], tolerance, &label("h"));
         x = svgd
-            .run::<_, RunError>(x, 1, &mut state, |at| Ok(gaussian_score(at, &mean, variance, &session)), |_| {})
+            .run::<RunError>(x, 1, &mut state, |at| Ok(gaussian_score(at, &mean, variance, &session)), |_| {})
             .unwrap();
         assert_close(&values(&x), &flat(&case.expected("x")[step]), tolerance, &label("x"));
         let hist: Vec<f64> = interleave(&state.second);
@@ -199,7 +194,7 @@ fn interleave(blocks: &[burn::tensor::Tensor<2>]) -> Vec<f64> {
 
 /// The variance at the fixed point: the mean over coordinates of the sample variance after a long run.
 fn check_variance_law<B: Backend>(case: &Case) {
-    let session = Session::<B>::open(Precision::F64).unwrap();
+    let session = Session::open::<B>(Precision::F64).unwrap();
     let (d, n) = (case.number("d") as usize, case.number("N") as usize);
     let bandwidth = rule(case.input("bandwidth_rule").as_str().unwrap());
     let mut rng = rand::rngs::ChaCha12Rng::seed_from_u64(1);
@@ -208,9 +203,9 @@ fn check_variance_law<B: Backend>(case: &Case) {
         [(Kernel::Rbf(bandwidth), "variance_rbf"), (Kernel::Imq { bandwidth, exponent: -0.5 }, "variance_imq")]
     {
         let svgd = Svgd { kernel, optimizer: Optimizer::Sgd { lr: 0.5 } };
-        let score = |at: &fedstein::particles::Particles<B>| Ok(gaussian_score(at, &vec![0.0; d], 1.0, &session));
+        let score = |at: &fedstein::particles::Particles| Ok(gaussian_score(at, &vec![0.0; d], 1.0, &session));
         let x = svgd
-            .run::<_, RunError>(particles(&start, &session), 3000, &mut OptimizerState::default(), score, |_| {})
+            .run::<RunError>(particles(&start, &session), 3000, &mut OptimizerState::default(), score, |_| {})
             .unwrap();
         let x = Array2::from_shape_vec((n, d), values(&x)).unwrap();
         let variance = x.var_axis(ndarray::Axis(0), 1.0).mean().unwrap();
@@ -276,13 +271,13 @@ fn particles_collapse_to_the_variance_that_the_law_predicts() {
     cases.iter().for_each(check_variance_law::<Flex>);
 }
 
-fn kde<B: Backend>(case: &Case, mode: KdeMode, session: &Session<B>) -> Kde<B> {
+fn kde(case: &Case, mode: KdeMode, session: &Session) -> Kde {
     let config = KdeConfig { mode, bandwidth: KdeBandwidth::Fixed(case.number("lambda")) };
     Kde::new(&particles(&matrix(case.input("particles")), session), config).unwrap()
 }
 
 fn check_exact_kde<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let kde = kde(case, KdeMode::Exact, &session);
     let x = Array2::from_shape_vec((1, flat(case.input("x")).len()), flat(case.input("x"))).unwrap();
     let x = particles(&x, &session);
@@ -298,7 +293,7 @@ fn check_exact_kde<B: Backend>(case: &Case, precision: Precision) {
 }
 
 fn check_reference_kde(case: &Case) {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let x = Array2::from_shape_vec((1, flat(case.input("x")).len()), flat(case.input("x"))).unwrap();
     let x = particles(&x, &session);
     let tolerance = case.tolerance(Precision::F64);
@@ -351,7 +346,7 @@ fn density_estimates_on_flex_in_f32() {
 
 #[test]
 fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow() {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Reference, bandwidth: KdeBandwidth::Fixed(0.55) };
     let zero_score = |d: usize, n: usize| {
         let x = particles(&Array2::from_shape_fn((n, d), |(i, j)| ((i * d + j) as f64).sin()), &session);
@@ -365,7 +360,7 @@ fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow()
 #[test]
 fn two_far_centres_give_a_constant_drift_as_one_hot_densities_do() {
     // ∇log q − ∇log t with single centres is (c_q − c_t)/λ², wherever the particle is.
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(0.55) };
     let single = |value: f64| Kde::new(&particles(&Array2::from_elem((1, 4), value), &session), config).unwrap();
     let (q, t) = (single(2.0), single(-1.0));

@@ -37,11 +37,11 @@ fn rows(count: usize, seed: u64) -> Array2<f64> {
     })
 }
 
-fn session(precision: Precision) -> Session<Flex> {
-    Session::open(precision).unwrap()
+fn session(precision: Precision) -> Session {
+    Session::open::<Flex>(precision).unwrap()
 }
 
-fn set(rows: &Array2<f64>, precision: Precision) -> Particles<Flex> {
+fn set(rows: &Array2<f64>, precision: Precision) -> Particles {
     with_layout(rows, &layout(), &session(precision))
 }
 
@@ -137,7 +137,7 @@ fn sums_of_matched_sets_agree_with_f64_and_take_the_named_rows() {
         let apart = sum.zip(mean, |sum, mean| sum - mean.mul_scalar(5.0)).squared_norms().unwrap();
         assert!(apart.iter().all(|norm| *norm < 1e-8), "{apart:?}");
     }
-    assert!(Particles::<Flex>::mean_of(&[]).is_none());
+    assert!(Particles::mean_of(&[]).is_none());
 }
 
 fn optimizers() -> Vec<Optimizer> {
@@ -159,7 +159,7 @@ const START: u64 = 7;
 const LAMBDAS: [f64; 2] = [4.0, 0.1];
 
 /// A density of centres anywhere, or with the small λ of one centre near each particle's start.
-fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde<Flex> {
+fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde {
     let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
     let centres = rows(count, seed);
     let near = |from: f64, to: f64| f64::from((from + 0.02 * (to - from)) as f32);
@@ -183,7 +183,7 @@ fn precisions(count: usize) -> [Array2<f64>; 3] {
 }
 
 /// Gaussians around other rows, with these precisions.
-fn gaussian(count: usize, precision: Precision) -> Score<Flex> {
+fn gaussian(count: usize, precision: Precision) -> Score {
     let [whole, outputs, inputs] = precisions(count);
     let [outputs, inputs] = [outputs, inputs].map(|factor| session(precision).matrix(&factor));
     let mut blocks: Vec<_> = set(&whole, precision).blocks().iter().cloned().map(Precisions::of_coordinates).collect();
@@ -192,7 +192,7 @@ fn gaussian(count: usize, precision: Precision) -> Score<Flex> {
 }
 
 /// A score with all terms of a cavity's, and more: two dense scores, a multiple of Θ, two densities, Gaussians.
-fn score(at: &Particles<Flex>, precision: Precision, lambda: f64) -> Score<Flex> {
+fn score(at: &Particles, precision: Precision, lambda: f64) -> Score {
     let count = at.count();
     let kde = |seed| density(count, seed, precision, lambda).score(at).unwrap();
     let dense = |seed| Score::dense(set(&rows(count, seed).mapv(|value| 40.0 * (value - 0.7)), precision));
@@ -238,7 +238,7 @@ fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
 }
 
 /// Classifiers with three hidden units, and a client's rows of `inputs` features.
-fn client(inputs: usize, rows: usize, precision: Precision) -> (Arc<dyn Model>, Likelihood<Flex>) {
+fn client(inputs: usize, rows: usize, precision: Precision) -> (Arc<dyn Model>, Likelihood) {
     let model: Arc<dyn Model> = Arc::new(Network::new(BnnConfig::classifier(inputs, &[3], 2)));
     let mut rng = ChaCha12Rng::seed_from_u64(3);
     let features = Array2::from_shape_simple_fn((rows, inputs), || StandardNormal.sample(&mut rng));
@@ -311,7 +311,7 @@ fn the_scores_of_gaussians_are_precisions_times_distances_from_the_means() {
 
         // A step along them as the only term, in one pass, is that along their rows.
         let optimizer = Optimizer::Sgd { lr: 0.01 };
-        let step = |x: Particles<Flex>, score: Score<Flex>| {
+        let step = |x: Particles, score: Score| {
             let phi = direction(&Kernel::default(), &x, score).unwrap();
             values(&optimizer.follow(x, phi, &mut OptimizerState::default()))
         };
@@ -330,12 +330,12 @@ fn weights_that_an_evaluator_reuses_change_no_bit() {
         let svgd = Svgd { kernel: Kernel::default(), optimizer: optimizers()[3] };
         let (towards, from) = (density(count, 5, Precision::F32, lambda), density(count, 6, Precision::F32, lambda));
         let score =
-            |at: &Particles<Flex>| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
+            |at: &Particles| -> Result<_, RunError> { Ok(towards.score(at)?.minus(from.score(at)?.times(0.5))) };
         let start = set(&rows(count, START), Precision::F32);
         let longest_step = svgd.optimizer.longest_step(start.dim());
         let [mut to, mut off] = [&towards, &from].map(|density| density.evaluator(longest_step));
-        let reusing = |at: &Particles<Flex>| Ok(to.score(at)?.minus(off.score(at)?.times(0.5)));
-        let got = svgd.run::<_, RunError>(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
+        let reusing = |at: &Particles| Ok(to.score(at)?.minus(off.score(at)?.times(0.5)));
+        let got = svgd.run::<RunError>(start.clone(), 30, &mut OptimizerState::default(), reusing, |_| {}).unwrap();
         let (mut want, mut state) = (start, OptimizerState::default());
         for _ in 0..30 {
             let phi = direction(&svgd.kernel, &want, score(&want).unwrap()).unwrap();

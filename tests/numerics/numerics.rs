@@ -14,8 +14,8 @@ use fedstein::stein::svgd::MAX_SCORE_NORM;
 use fedstein::stein::{Bandwidth, Distances, Kernel, Optimizer, OptimizerState, Score, Svgd, direction};
 use ndarray::{Array2, array};
 
-fn session() -> Session<Flex> {
-    Session::open(Precision::F32).unwrap()
+fn session() -> Session {
+    Session::open::<Flex>(Precision::F32).unwrap()
 }
 
 fn finite(values: &[f64]) -> bool {
@@ -78,7 +78,7 @@ fn a_label_of_probability_zero_costs_a_finite_number_of_nats() {
     assert!((got.value + 0.5 * 1e-12f64.ln()).abs() < 1e-9 && got.clamped == 1, "{got:?}");
 }
 
-fn from_blocks(blocks: Vec<burn::tensor::Tensor<2>>, like: &Particles<Flex>) -> Particles<Flex> {
+fn from_blocks(blocks: Vec<burn::tensor::Tensor<2>>, like: &Particles) -> Particles {
     let mut blocks = blocks.into_iter();
     like.map(|_| blocks.next().expect("one block of the score a block of the particles"))
 }
@@ -96,8 +96,8 @@ fn a_noise_precision_that_runs_away_stops_its_loop_by_name() {
         theta[[0, model.layout().blocks()[model.log_noise_precision().unwrap()].offset]] = log_gamma;
         let at = with_layout(&theta, model.layout(), &session());
         let score =
-            |at: &Particles<Flex>| Ok(Score::dense(from_blocks(model.likelihood_score(at.blocks(), &batch, 1.0), at)));
-        match svgd.run::<_, RunError>(at, 5, &mut OptimizerState::default(), score, |_| {}) {
+            |at: &Particles| Ok(Score::dense(from_blocks(model.likelihood_score(at.blocks(), &batch, 1.0), at)));
+        match svgd.run::<RunError>(at, 5, &mut OptimizerState::default(), score, |_| {}) {
             Ok(_) => assert!(!stops),
             Err(error) => assert!(stops && error.to_string().contains("step 1"), "{error}"),
         }
@@ -109,9 +109,9 @@ fn a_score_beyond_its_bound_stops_the_loop_before_the_particles_move() {
     let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 1e-3 } };
     for (size, stops) in [(0.5 * MAX_SCORE_NORM, false), (2.0 * MAX_SCORE_NORM, true)] {
         let done = Cell::new(0);
-        let score = |_: &Particles<Flex>| Ok(Score::dense(particles(&array![[1.0, 0.0], [size, 0.0]], &session())));
+        let score = |_: &Particles| Ok(Score::dense(particles(&array![[1.0, 0.0], [size, 0.0]], &session())));
         let at = particles(&array![[0.0, 0.0], [1.0, 1.0]], &session());
-        let result = svgd.run::<_, RunError>(at, 3, &mut OptimizerState::default(), score, |step| done.set(step));
+        let result = svgd.run::<RunError>(at, 3, &mut OptimizerState::default(), score, |step| done.set(step));
         match stops {
             false => assert!(result.is_ok() && done.get() == 3),
             true => {
@@ -128,10 +128,10 @@ fn a_loop_that_leaves_the_range_of_f32_between_two_checks_is_stopped_by_its_kern
     let svgd = Svgd { kernel: Kernel::default(), optimizer: Optimizer::Sgd { lr: 1.0 } };
     let done = Cell::new(0);
     // Small at the first look, then beyond f32 within a few steps.
-    let score = |at: &Particles<Flex>| Ok(Score::dense(at.map(|block| block.mul_scalar(1e12))));
+    let score = |at: &Particles| Ok(Score::dense(at.map(|block| block.mul_scalar(1e12))));
     let at = particles(&array![[1.0, 0.0], [0.0, 1.0]], &session());
     let error = svgd
-        .run::<_, RunError>(at, 9, &mut OptimizerState::default(), score, |step| done.set(step))
+        .run::<RunError>(at, 9, &mut OptimizerState::default(), score, |step| done.set(step))
         .unwrap_err()
         .to_string();
     assert!(error.contains("is not finite") && done.get() < 9, "{error} after {}", done.get());

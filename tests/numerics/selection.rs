@@ -31,7 +31,7 @@ fn product_on<B: Backend>(
     second: &Array2<f64>,
     precision: Precision,
 ) -> SteinProduct {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let form = SteinForm::new(kernel, &particles(x, &session)).unwrap().unwrap();
     form.product(&particles(first, &session), &particles(second, &session)).unwrap()
 }
@@ -99,7 +99,7 @@ fn policies() -> [(&'static str, Negative); 3] {
 }
 
 fn check_clients<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let (kernel, _) = kernel(case);
     let form = SteinForm::new(&kernel, &particles(&matrix(case.input("particles")), &session)).unwrap().unwrap();
     let scores = case.input("client_scores").as_array().unwrap().iter().map(|s| particles(&matrix(s), &session));
@@ -177,7 +177,7 @@ fn golden_cases_on_flex_in_f32() {
 fn far_particles_leave_gradient_norms_over_a_constant() {
     // S_k = [mean ‖s_k‖² + d/λ²]/N and HIP_k = [mean s_k·s̄ + d/λ²]/N once the kernel is diagonal.
     let (n, d, lambda) = (6, 55, 0.55);
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let mut rng = ChaCha12Rng::seed_from_u64(41);
     let x = normal((n, d), &mut rng).mapv(|value| 2.0 * value);
     let scores: Vec<_> = (0..3).map(|_| normal((n, d), &mut rng).mapv(|value| 10.0 * value)).collect();
@@ -197,7 +197,7 @@ fn far_particles_leave_gradient_norms_over_a_constant() {
 
 #[test]
 fn kernels_without_a_trace_have_no_discrepancy() {
-    let x = particles::<Flex>(&Array2::zeros((2, 2)), &Session::open(Precision::F64).unwrap());
+    let x = particles(&Array2::zeros((2, 2)), &Session::open::<Flex>(Precision::F64).unwrap());
     for kernel in [
         Kernel::Laplacian(Bandwidth::default()),
         Kernel::Polynomial { degree: 2, offset: 1.0, gradient: Default::default() },
@@ -247,7 +247,7 @@ fn rotation(d: usize, rng: &mut ChaCha12Rng) -> Array2<f64> {
 }
 
 fn phi(kernel: &Kernel, x: &Array2<f64>, s: &Array2<f64>) -> Array2<f64> {
-    let session = Session::<Flex>::open(Precision::F64).unwrap();
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let at = particles(x, &session);
     let phi = direction(kernel, &at, Score::dense(particles(s, &session))).unwrap().evaluate(&at);
     Array2::from_shape_vec(x.raw_dim(), values(&phi)).unwrap()
@@ -316,7 +316,7 @@ proptest! {
         // Rounding of a sum of n² terms no larger than the diagonal's.
         let unit = 1e-13 * own.matrix.diag().sum();
         prop_assert!(own.v >= -unit, "{}", own.v);
-        let at = particles::<Flex>(&x, &Session::open(Precision::F64).unwrap());
+        let at = particles(&x, &Session::open::<Flex>(Precision::F64).unwrap());
         let form = SteinForm::new(&kernel, &at).unwrap().unwrap();
         let constant = form.constant();
         prop_assert!(constant > 0.0 || (n == 1 && constant == 0.0), "{}", constant);
@@ -360,7 +360,7 @@ proptest! {
     ) {
         // Lemma 3: Σ_m ⟨φ_k, φ_m⟩ = K ⟨φ_k, φ'⟩. And Σ_k HIP_k = K ‖φ'‖² ≥ 0.
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        let session = Session::<Flex>::open(Precision::F64).unwrap();
+        let session = Session::open::<Flex>(Precision::F64).unwrap();
         let form = SteinForm::new(&kernel, &particles(&normal((n, d), &mut rng), &session)).unwrap().unwrap();
         let scores: Vec<_> = (0..clients).map(|_| particles(&normal((n, d), &mut rng), &session)).collect();
         let hip = inner_products(&form, &scores).unwrap();

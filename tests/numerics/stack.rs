@@ -108,7 +108,7 @@ pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.try_into_vec_as::<f64>().unwrap()
 }
 
-pub fn blocks<B: Backend>(rows: &Array2<f64>, model: &dyn Model, on: &Session<B>) -> Vec<Tensor<2>> {
+pub fn blocks(rows: &Array2<f64>, model: &dyn Model, on: &Session) -> Vec<Tensor<2>> {
     with_layout(rows, model.layout(), on).blocks().to_vec()
 }
 
@@ -258,7 +258,7 @@ fn as_ordinary(row: &[f64], ours: &Layout) -> Vec<f64> {
 
 /// Log-likelihood, predictions and scores, the scores as flat rows.
 fn answers<B: Backend>(model: &dyn Model, material: [&Array2<f64>; 3], precision: Precision) -> [Vec<f64>; 3] {
-    let on = Session::<B>::open(precision).unwrap();
+    let on = Session::open::<B>(precision).unwrap();
     let [theta, inputs, targets] = material;
     let theta = blocks(theta, model, &on);
     let batch = Batch::new(on.matrix(inputs), on.matrix(targets));
@@ -313,7 +313,7 @@ fn particles_in_one_pass_and_ordinary_modules_one_by_one_have_the_same_scores() 
 
 #[test]
 fn the_score_of_a_stack_is_the_slope_of_its_log_likelihood() {
-    let on = Session::<Flex>::open(Precision::F64).unwrap();
+    let on = Session::open::<Flex>(Precision::F64).unwrap();
     for case in &CASES {
         let model = network(stack(case.input, case.layers, CLASSES));
         let d = model.layout().dim();
@@ -364,7 +364,7 @@ fn a_stack_of_dense_layers_is_the_bnn_bit_for_bit() {
 
 #[test]
 fn an_embedding_is_what_the_last_layer_reads_and_there_is_none_below_the_first_dense_one() {
-    let on = Session::<Flex>::open(Precision::F64).unwrap();
+    let on = Session::open::<Flex>(Precision::F64).unwrap();
     let mut embedded = 0;
     for case in &CASES {
         let model = network(stack(case.input, case.layers, CLASSES));

@@ -47,8 +47,8 @@ fn host_costs(x: &Array2<f64>, y: &Array2<f64>) -> Array2<f64> {
     Array2::from_shape_fn((x.nrows(), y.nrows()), |(i, j)| (&x.row(i) - &y.row(j)).mapv(|v| v * v).sum())
 }
 
-fn f64_session() -> Session<Flex> {
-    Session::open(Precision::F64).unwrap()
+fn f64_session() -> Session {
+    Session::open::<Flex>(Precision::F64).unwrap()
 }
 
 fn try_solve(
@@ -56,17 +56,17 @@ fn try_solve(
     weights: Option<&[f64]>,
     initial: &Array2<f64>,
     config: &BarycenterConfig,
-) -> Result<Barycenter<Flex>, TransportError> {
+) -> Result<Barycenter, TransportError> {
     let session = f64_session();
     let clients: Vec<_> = clients.iter().map(|rows| particles(rows, &session)).collect();
     barycenter(&clients, weights, &particles(initial, &session), config)
 }
 
-fn solve(clients: &[Array2<f64>], weights: Option<&[f64]>, initial: &Array2<f64>) -> Barycenter<Flex> {
+fn solve(clients: &[Array2<f64>], weights: Option<&[f64]>, initial: &Array2<f64>) -> Barycenter {
     try_solve(clients, weights, initial, &BarycenterConfig::default()).unwrap()
 }
 
-fn rows<B: Backend>(particles: &Particles<B>) -> Array2<f64> {
+fn rows(particles: &Particles) -> Array2<f64> {
     Array2::from_shape_vec((particles.count(), particles.dim()), values(particles)).unwrap()
 }
 
@@ -116,7 +116,7 @@ fn check_permutation(got: &[usize], case: &Case) {
 }
 
 fn check_distance<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let [a, b] = ["A", "B"].map(|key| particles(&matrix(case.input(key)), &session));
     let got = wasserstein2_squared(&a, &b).unwrap();
     assert_close(&[got], &flat(case.expected("W2_sq")), case.tolerance(precision), case.name());
@@ -153,7 +153,7 @@ fn golden_assignments_and_distances_on_ndarray() {
 }
 
 fn check_barycenter<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let of = |rows| particles(&matrix(rows), &session);
     let clients: Vec<_> = case.input("clients").as_array().unwrap().iter().map(of).collect();
     let weights = (!case.input("weights").is_null()).then(|| flat(case.input("weights")));
@@ -163,7 +163,7 @@ fn check_barycenter<B: Backend>(case: &Case, precision: Precision) {
         max_iterations: stop["max_iterations"].as_u64().unwrap() as usize,
         ..BarycenterConfig::default()
     };
-    let from = |initial: &Particles<B>, config: &BarycenterConfig| {
+    let from = |initial: &Particles, config: &BarycenterConfig| {
         barycenter(&clients, weights.as_deref(), initial, config).unwrap()
     };
     let initial = of(case.input("X_init"));
@@ -505,7 +505,7 @@ fn a_limit_on_updates_is_kept() {
 fn sets_that_do_not_belong_together_are_named() {
     let session = f64_session();
     let of = |n, d| particles(&Array2::ones((n, d)), &session);
-    let solve = |clients: &[Particles<Flex>]| {
+    let solve = |clients: &[Particles]| {
         barycenter(clients, None, &of(3, 4), &BarycenterConfig::default()).unwrap_err().to_string()
     };
     assert!(solve(&[]).contains("no clients"));
@@ -514,10 +514,10 @@ fn sets_that_do_not_belong_together_are_named() {
     assert!(solve(&[of(3, 6)]).contains("client 0 and the initial set differ in their parameter blocks"));
     let other = with_layout(&Array2::ones((3, 4)), &Layout::new([("c", [4].as_slice())]).into(), &session);
     assert!(solve(&[of(3, 4), of(3, 4), other]).contains("client 2 and the initial set differ"));
-    let single = particles(&Array2::ones((3, 4)), &Session::<Flex>::open(Precision::F32).unwrap());
+    let single = particles(&Array2::ones((3, 4)), &Session::open::<Flex>(Precision::F32).unwrap());
     assert!(solve(&[single]).contains("client 0 holds F32 and the initial set holds F64"));
 
-    assert_eq!(index_mean::<Flex>(&[]).unwrap_err(), TransportError::NoClients);
+    assert_eq!(index_mean(&[]).unwrap_err(), TransportError::NoClients);
     let (first, second) = (ParticleSet::Client(0), ParticleSet::Client(1));
     let unequal = TransportError::Count { set: second, got: 2, reference: first, expected: 3 };
     assert_eq!(index_mean(&[of(3, 4), of(2, 4)]).unwrap_err(), unequal);
@@ -568,7 +568,7 @@ fn networks(count: usize, seed: u64) -> Vec<Array2<f64>> {
 #[test]
 fn costs_keep_their_digits_in_single_precision_and_high_dimension() {
     let [x, y] = networks(2, 3).try_into().unwrap();
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
+    let session = Session::open::<Flex>(Precision::F32).unwrap();
     let (a, b) = (particles(&x, &session), particles(&y, &session));
     let want = host_costs(&x, &y);
     let error = |got: &Array2<f64>| far(&(got / &want), &Array2::ones(want.raw_dim()));
@@ -592,7 +592,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let session = Session::<Flex>::open(Precision::F32).unwrap();
+            let session = Session::open::<Flex>(Precision::F32).unwrap();
             let sets: Vec<_> = sets.iter().map(|rows| with_layout(rows, &layout, &session)).collect();
             let got = barycenter(&sets[1..], None, &sets[0], &BarycenterConfig::default()).unwrap();
             let bits: Vec<u64> = values(&got.particles).iter().map(|value| value.to_bits()).collect();

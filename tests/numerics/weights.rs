@@ -31,7 +31,7 @@ fn repeated(rows: &Array2<f64>) -> Array2<f64> {
 
 #[test]
 fn a_row_of_weight_two_counts_as_two_rows() {
-    let on = Session::<Flex>::open(Precision::F64).unwrap();
+    let on = Session::open::<Flex>(Precision::F64).unwrap();
     for (what, model, classes) in models() {
         let mut rng = ChaCha12Rng::seed_from_u64(11);
         let theta = blocks(&normal((3, model.layout().dim()), 0.5, &mut rng), &*model, &on);

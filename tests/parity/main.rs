@@ -177,7 +177,7 @@ fn shapes() -> Vec<Shape> {
 /// All outputs of a model on some rows.
 fn answers<B: Backend>(shape: &Shape, precision: Precision) -> Vec<(&'static str, Vec<f64>)> {
     let Shape { model, features, particles, rows, .. } = shape;
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let mut rng = ChaCha12Rng::seed_from_u64(21);
     let theta = normal((*particles, model.layout().dim()), 0.3, &mut rng);
     let (inputs, targets) = match model.task() {
@@ -220,7 +220,7 @@ fn compare_models<B: Backend>(report: &mut Report) {
 // ------------------------------------------------------------------------------------------------ densities and steps
 
 fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let mut answers = Vec::new();
     // 70 particles make Gram matrices beyond one workgroup of a GPU.
     for (n, d) in [(1, 7), (5, 13), (70, 3)] {
@@ -299,7 +299,7 @@ fn compare_stein<B: Backend>(report: &mut Report) {
 
 /// One SVGD step in the shape of the runs below, from the same particles on the same rows: score, direction, move.
 fn svgd_step<B: Backend>(precision: Precision) -> Vec<f64> {
-    let session = Session::<B>::open(precision).unwrap();
+    let session = Session::open::<B>(precision).unwrap();
     let model = Network::new(BnnConfig::classifier(64, &[12], 10));
     let mut rng = ChaCha12Rng::seed_from_u64(23);
     let start = normal((4, model.layout().dim()), 0.2, &mut rng);
@@ -345,12 +345,12 @@ fn experiment(algorithm: &str, optimizer: &str, rounds: usize) -> Experiment {
     Experiment::new(config, "data")
 }
 
-fn outcome<B: Backend>(mut experiment: Experiment, precision: Precision) -> Outcome<B> {
+fn outcome<B: Backend>(mut experiment: Experiment, precision: Precision) -> Outcome {
     experiment.config.precision = precision;
     run::<B>(&experiment, &Quiet, None).unwrap()
 }
 
-fn log_probs<B: Backend>(outcome: &Outcome<B>) -> Vec<f64> {
+fn log_probs(outcome: &Outcome) -> Vec<f64> {
     match &outcome.predicted {
         Predicted::Classes { log_probs, .. } => {
             let rows = |n| (0..log_probs.rows()).flat_map(move |row| log_probs.row(n, row).to_vec());
@@ -392,7 +392,7 @@ fn compare_runs<B: Backend>(report: &mut Report) {
 /// and the particles after a whole run with a step size that f32 rounds to 0.
 fn compare_draws<B: Backend>(report: &mut Report) {
     fn drawn<B: Backend>() -> Vec<f64> {
-        let session = Session::<B>::open(Precision::F32).unwrap();
+        let session = Session::open::<B>(Precision::F32).unwrap();
         let model = Network::new(BnnConfig::classifier(64, &[12], 10));
         let mut rng = Streams::new(3).rng(Purpose::InitialParticles, 0, 0);
         let rows: Vec<f64> = (0..4).flat_map(|_| model.initial(&mut rng)).collect();
@@ -447,7 +447,7 @@ fn ndarray_agrees_with_flex() {
 #[cfg(feature = "wgpu")]
 fn wgpu_agrees_with_flex_where_an_adapter_opens() {
     use fedstein::backend::Wgpu;
-    match Session::<Wgpu>::open(Precision::F32) {
+    match Session::open::<Wgpu>(Precision::F32) {
         Ok(session) => {
             println!("wgpu: {}", session.hardware());
             parity::<Wgpu>();
@@ -477,7 +477,7 @@ fn skipped(reason: &str, required_by: &[&str]) {
 #[cfg(feature = "cuda")]
 fn cuda_agrees_with_flex_where_a_device_opens() {
     use fedstein::backend::Cuda;
-    match Session::<Cuda>::open(Precision::F32) {
+    match Session::open::<Cuda>(Precision::F32) {
         Ok(session) => {
             println!("cuda: {}", session.hardware());
             parity::<Cuda>();

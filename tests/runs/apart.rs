@@ -26,7 +26,7 @@ fn unequal(kind: &str, keys: &str) -> String {
 }
 
 /// The halves of a config, each built in a process of its own.
-fn apart(text: &str) -> Halves<Flex> {
+fn apart(text: &str) -> Halves {
     let Halves { server, clients } = halves_of(text, |_| false);
     assert!(clients.is_empty());
     let client = |id: ClientId| {
@@ -38,13 +38,13 @@ fn apart(text: &str) -> Halves<Flex> {
 }
 
 /// The numbers that a client with this state predicts with, or predicts; `None` if they are those published.
-fn predicts(half: &mut dyn ClientHalf<Flex>, state: &[u8], published: &Request) -> Option<Vec<u64>> {
+fn predicts(half: &mut dyn ClientHalf, state: &[u8], published: &Request) -> Option<Vec<u64>> {
     half.restore(&codec::decode(state).unwrap()).unwrap();
     let numbers = match half.predictor(published).unwrap() {
         Predictor::Published => return None,
         Predictor::Own(particles) => values(&particles),
         Predictor::Rows(predict) => {
-            let row = Session::<Flex>::open(Precision::F32).unwrap().upload(vec![0.3; 20], [1, 20]);
+            let row = Session::open::<Flex>(Precision::F32).unwrap().upload(vec![0.3; 20], [1, 20]);
             predict(row).unwrap().try_into_vec_as::<f64>().unwrap()
         }
     };

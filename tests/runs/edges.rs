@@ -8,7 +8,6 @@ use crate::common::{
     partition_of, small_digits, try_run, values,
 };
 use burn::tensor::Tensor;
-use fedstein::backend::Flex;
 use fedstein::datasets::Targets;
 use fedstein::experiment::evaluate::Predicted;
 use fedstein::experiment::schema::{Overrides, Source};
@@ -103,7 +102,7 @@ fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
 }
 
 /// Asserts that no number of an outcome is NaN or infinite, and that there is a metric.
-fn check(what: &str, outcome: &Outcome<Flex>) {
+fn check(what: &str, outcome: &Outcome) {
     let particles = values(&outcome.particles);
     assert!(particles.iter().all(|value| value.is_finite()), "{what}: particles {particles:?}");
     for round in &outcome.rounds {
@@ -494,7 +493,7 @@ fn validation_rows_are_scored_in_the_place_of_the_test_rows_and_change_no_partic
     let (on_test, on_validation) = (of("test"), of("validation"));
     let (test, validation) = (outcome(&on_test), outcome(&on_validation));
     assert!(bits(&test) == bits(&validation));
-    let labels = |of: Outcome<Flex>| match of.predicted {
+    let labels = |of: Outcome| match of.predicted {
         Predicted::Classes { labels, .. } => labels,
         other => panic!("{other:?}"),
     };

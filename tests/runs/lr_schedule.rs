@@ -1,6 +1,5 @@
 //! Step sizes that change over the rounds.
 
-use fedstein::backend::Flex;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Outcome};
 
@@ -8,7 +7,7 @@ use crate::common::{SILENT, algorithms_that, bits, experiment, outcome, values};
 use crate::faults::harness::text;
 
 /// The outcome of so many rounds of the method.
-fn run(kind: &str, rounds: usize, more: &str) -> Outcome<Flex> {
+fn run(kind: &str, rounds: usize, more: &str) -> Outcome {
     let mut experiment = experiment(&text(kind, more));
     experiment.config.rounds = rounds;
     outcome(&experiment)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fedstein::array::{Array, Values};
-use fedstein::backend::{Flex, Precision, Session};
+use fedstein::backend::{AnyBackend, Flex, Precision, Session};
 use fedstein::datasets::Dataset;
 use fedstein::experiment::Config;
 use fedstein::federation::client_evaluator::ClientEvaluator;
@@ -21,8 +21,8 @@ use crate::faults::harness::*;
 const CLIENTS: usize = K;
 
 /// Clients of a run of which each has these calibration rows, and the message with the first particles.
-fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProcess<'static, Flex>, Message) {
-    let session = Session::<Flex>::open(Precision::F32).unwrap();
+fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProcess<'static>, Message) {
+    let session = Session::open::<Flex>(Precision::F32).unwrap();
     let all = data(config);
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
         targets: data.targets.clone(),
@@ -44,7 +44,7 @@ fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProces
     };
     let halves = halves(text);
     let published = halves.server.publish().unwrap();
-    (InProcess::new(halves.clients).with_evaluator(evaluator), published)
+    (InProcess::new(halves.clients, AnyBackend::of::<Flex>()).with_evaluator(evaluator), published)
 }
 
 /// The numbers of this name that each client answers.

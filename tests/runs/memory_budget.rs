@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fedstein::backend::{AnyBackend, Flex};
 use fedstein::federation::faults::Fault;
 use fedstein::federation::fleet::InProcess;
 use fedstein::federation::parked::Parking;
@@ -21,7 +22,7 @@ fn parked(text: &str, budget: u64) -> (Log, usize) {
         counter.fetch_add(1, Ordering::Relaxed);
         halves_of(&owned, |id| id == client).into_client(client)
     };
-    let fleet = InProcess::parked(K, Parking::new(build, states.clone(), budget).unwrap());
+    let fleet = InProcess::parked(K, Parking::new(build, states.clone(), budget).unwrap(), AnyBackend::of::<Flex>());
     let (log, end) = serve_fleet(text, (halves_of(text, |_| false).server, fleet), None, None);
     end.unwrap();
     assert!(!states.exists(), "the directory of the states is left");

@@ -3,7 +3,7 @@
 use fedstein::algorithm::fedavg::FedAvgConfig;
 use fedstein::algorithm::keys::PARTICLE_COUNT;
 use fedstein::algorithm::{Algorithm, Capabilities};
-use fedstein::backend::{Backend, Flex};
+use fedstein::backend::Flex;
 use fedstein::checkpoint::State;
 use fedstein::datasets::{Dataset, Normalise, Targets, TrainTest};
 use fedstein::error::RunError;
@@ -32,18 +32,18 @@ impl Algorithm for Counting {
         Capabilities { columns: &["counted", "spread"], ..Capabilities::FEDERATED }
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         let Halves { server, clients } = self.0.build(setup)?;
         Ok(Halves { server: Box::new(Server { inner: server, counted: 0 }), clients })
     }
 }
 
-struct Server<B: Backend> {
-    inner: Box<dyn ServerHalf<B>>,
+struct Server {
+    inner: Box<dyn ServerHalf>,
     counted: usize,
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, round: usize) -> Result<Message, RunError> {
         self.inner.configure(round)
     }
@@ -56,7 +56,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         self.inner.aggregate(replies)
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         self.inner.particles()
     }
 
@@ -80,7 +80,7 @@ fn text(kind: &str, rounds: usize) -> String {
     )
 }
 
-fn experiment(rounds: usize) -> Experiment<Counting> {
+fn experiment(rounds: usize) -> Experiment {
     let loader = ConfigLoader::default().with_algorithm(KIND);
     let source = Source { name: "own", text: &text("counting", rounds) };
     let config = loader.load(source, &Overrides::default()).unwrap().0;
@@ -119,8 +119,7 @@ fn the_error_of_an_own_algorithm_is_in_its_own_words() {
 fn an_algorithm_of_another_kind_than_the_config_says_is_refused() {
     let source = Source { name: "own", text: &text("fedavg", 1) };
     let config = Config::load(source, &Overrides::default()).unwrap().0;
-    let algorithm = experiment(1).algorithm.unwrap();
-    let error = run::<Flex>(&Experiment::new(config, "data").with_algorithm(algorithm), &Quiet, None).unwrap_err();
+    let error = run::<Flex>(&Experiment { config, ..experiment(1) }, &Quiet, None).unwrap_err();
     assert_eq!(error.exit_code(), 2);
     let message = error.to_string();
     for words in ["\"fedavg\"", "\"counting\"", "`ConfigLoader::with_algorithm`"] {
@@ -159,14 +158,14 @@ fn a_client_of_an_own_algorithm_has_no_predictor_outside_the_run() {
 }
 
 /// A client whose predictor panics.
-struct Panicking<B: Backend>(Box<dyn ClientHalf<B>>);
+struct Panicking(Box<dyn ClientHalf>);
 
-impl<B: Backend> ClientHalf<B> for Panicking<B> {
+impl ClientHalf for Panicking {
     fn handle(&mut self, request: &Request, watch: Watch) -> Result<Message, RunError> {
         self.0.handle(request, watch)
     }
 
-    fn predictor(&mut self, _: &Request) -> Result<Predictor<B>, RunError> {
+    fn predictor(&mut self, _: &Request) -> Result<Predictor, RunError> {
         panic!("no predictor for this client")
     }
 
@@ -192,9 +191,9 @@ impl Algorithm for WithoutPredictors {
         Capabilities { personal: true, ..Capabilities::FEDERATED }
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         let Halves { server, clients } = self.0.0.build(setup)?;
-        let panicking = |(id, half)| (id, Box::new(Panicking(half)) as Box<dyn ClientHalf<B>>);
+        let panicking = |(id, half)| (id, Box::new(Panicking(half)) as Box<dyn ClientHalf>);
         Ok(Halves { server, clients: clients.into_iter().map(panicking).collect() })
     }
 }
@@ -220,9 +219,9 @@ struct Wrong {
 
 const WRONG: Kind = Kind { name: "wrong", about: "Averaging with a mistake.", keys: &[PARTICLE_COUNT] };
 
-struct Losing<B: Backend> {
-    inner: Box<dyn ServerHalf<B>>,
-    theta: Particles<B>,
+struct Losing {
+    inner: Box<dyn ServerHalf>,
+    theta: Particles,
 }
 
 impl Algorithm for Wrong {
@@ -238,7 +237,7 @@ impl Algorithm for Wrong {
         self.particles
     }
 
-    fn build<B: Backend>(&self, setup: Setup<B>) -> Result<Halves<B>, RunError> {
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         let theta = setup.initial.clone();
         let Halves { server, clients } = self.inner.build(setup)?;
         match self.loses {
@@ -248,7 +247,7 @@ impl Algorithm for Wrong {
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Losing<B> {
+impl ServerHalf for Losing {
     fn configure(&self, round: usize) -> Result<Message, RunError> {
         self.inner.configure(round)
     }
@@ -259,7 +258,7 @@ impl<B: Backend> ServerHalf<B> for Losing<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 

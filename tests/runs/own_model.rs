@@ -399,24 +399,24 @@ fn a_finished_run_predicts_with_the_model_that_is_handed_over_and_with_no_other(
     assert!(facts.contains(&("model".into(), "own model, d = 460".into())), "{facts:?}"); // 64·6 + 6 + 6·10 + 10
     let rows = Array2::from_shape_fn((2, 64), |(row, column)| ((row + column) % 16) as f32);
     let config = open().config().unwrap();
-    let error = open().forecast::<Flex>(&config, rows.clone(), "rows").unwrap_err();
+    let error = open().forecast(&config, rows.clone(), "rows").unwrap_err();
     assert!(error.exit_code() == 2 && error.to_string().contains("with `Finished::with_model`"), "{error}");
 
     let other = open().with_model(replicated(|device| odd(How::WithRelu, device)));
-    let error = other.forecast::<Flex>(&config, rows.clone(), "rows").unwrap_err();
+    let error = other.forecast(&config, rows.clone(), "rows").unwrap_err();
     assert!(error.to_string().contains("Finished::with_model: the model predicts something else"), "{error}");
     let written = std::fs::read_to_string(path.join("config.toml")).unwrap();
     assert!(written.contains("[model]\n# The model is the program's own: these keys have no effect."), "{written}");
 
     let run = open().with_model(network.clone());
-    let forecast = run.forecast::<Flex>(&config, rows.clone(), "rows").unwrap();
+    let forecast = run.forecast(&config, rows.clone(), "rows").unwrap();
     let Forecast::Classes { log_probs, .. } = forecast else { panic!("{forecast:?}") };
     // The same from the particles as ordinary modules, on scaled features.
     let mut scaled = rows;
     run.card.normalisation.features.apply(&mut scaled).unwrap();
-    let session = fedstein::backend::Session::<Flex>::open(config.precision).unwrap();
+    let session = fedstein::backend::Session::open::<Flex>(config.precision).unwrap();
     let inputs = session.upload(scaled.iter().copied().collect(), [2, 64]);
-    let particles = run.particles::<Flex>(&*network, &session).unwrap();
+    let particles = run.particles(&*network, &session).unwrap();
     let modules = network.module(particles.blocks());
     let mut mean = vec![0.0; 20];
     for n in 0..3 {

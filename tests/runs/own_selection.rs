@@ -65,7 +65,7 @@ fn experiment(algorithm: &str, schedule: &str) -> Experiment {
     Experiment::new(config, "data")
 }
 
-fn essence(outcome: &Outcome<Flex>) -> (Vec<u64>, Vec<Vec<ClientId>>) {
+fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<Vec<ClientId>>) {
     let clients = outcome.rounds.iter().map(|round| round.clients.clone()).collect();
     (values(&outcome.particles).into_iter().map(f64::to_bits).collect(), clients)
 }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use fedstein::algorithm::Algorithm;
 use fedstein::backend::Flex;
 use fedstein::datasets::{Dataset, Normalise, Targets, TrainTest};
 use fedstein::error::RunError;
@@ -135,7 +134,7 @@ fn finished(path: &Path, real: bool) -> Finished {
 /// The NLL of rows, or why they are not scored.
 fn scored(run: &Finished, rows: Dataset, groups: Option<RowGroups>) -> Result<f64, RunError> {
     let labelled = LabelledRows { features: rows.features, targets: rows.targets, groups, input: "new rows".into() };
-    let evaluated = run.evaluate::<Flex>(&run.config()?, None, &run.recalibrated(None)?, labelled)?;
+    let evaluated = run.evaluate(&run.config()?, None, &run.recalibrated(None)?, labelled)?;
     Ok(evaluated.evaluation.nll.unwrap())
 }
 
@@ -183,11 +182,10 @@ fn no_rows_and_no_own_predictor_are_said_in_words() {
     let dir = tempfile::tempdir().unwrap();
     let run = finished(&dir.path().join("run"), false);
     let config = run.config().unwrap();
-    let message = run.forecast::<Flex>(&config, Array2::zeros((0, 2)), "new rows").unwrap_err().to_string();
+    let message = run.forecast(&config, Array2::zeros((0, 2)), "new rows").unwrap_err().to_string();
     assert_eq!(message, "new rows: no data rows");
     let asked = AskedClient { name: "0", data_dir: Path::new("data") };
-    for error in [run.check_clients(&config).unwrap_err(), run.client_predictor::<Flex>(&config, asked).err().unwrap()]
-    {
+    for error in [run.check_clients(&config).unwrap_err(), run.client_predictor(&config, asked).err().unwrap()] {
         let message = error.to_string();
         assert!(
             message.contains("has rows of a program's own") && message.contains("`Outcome::personal`"),

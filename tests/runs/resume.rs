@@ -146,7 +146,7 @@ fn a_run_that_nobody_waits_for_writes_nothing() {
 }
 
 /// A run that is stopped after every round, each time by another process as far as its state is concerned.
-fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
+fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome {
     for round in 1..ROUNDS {
         let (experiment, mut artifacts) = on(overrides, path, round > 1);
         let observer = Impatient::default();
@@ -159,7 +159,7 @@ fn stopped_after_every_round(overrides: &Overrides, path: &Path) -> Outcome<Flex
 }
 
 /// As [`stopped_after_every_round`], for a run that may end before its last round.
-fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
+fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome {
     for round in 1.. {
         let (experiment, mut artifacts) = on(overrides, path, round > 1);
         match run::<Flex>(&experiment, &Impatient::default(), Some(&mut artifacts)) {
@@ -173,7 +173,7 @@ fn stopped_until_it_ends(overrides: &Overrides, path: &Path) -> Outcome<Flex> {
 }
 
 /// The records without the times.
-fn timeless(outcome: &Outcome<Flex>) -> Vec<String> {
+fn timeless(outcome: &Outcome) -> Vec<String> {
     let record = |record: &RoundRecord| {
         let mut record = RoundRecord { seconds: 0.0, round_seconds: 0.0, evaluation_seconds: 0.0, ..record.clone() };
         record.metrics.retain(|(name, _)| !name.ends_with("seconds"));

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fedstein::algorithm::Algorithm;
 use fedstein::array::Values;
-use fedstein::backend::{Flex, Precision, Session};
+use fedstein::backend::{AnyBackend, Flex, Precision, Session};
 use fedstein::datasets::Dataset;
 use fedstein::error::RunError;
 use fedstein::experiment::evaluate::{Evaluator, EvaluatorConfig, Predicted};
@@ -38,20 +37,20 @@ fn split(rows: usize, clients: usize) -> Vec<Vec<usize>> {
 
 /// Both places where a round can be evaluated, over one fleet.
 struct Both<'a> {
-    here: RoundEvaluator<'a, Flex>,
-    there: RoundEvaluator<'a, Flex>,
+    here: RoundEvaluator<'a>,
+    there: RoundEvaluator<'a>,
     fleet: &'a dyn Fleet,
     clients: usize,
     own: bool,
     evaluated: Vec<(EvaluatedRound, EvaluatedRound)>,
 }
 
-impl RoundObserver<Flex> for Both<'_> {
+impl RoundObserver for Both<'_> {
     fn round_started(&mut self, _: usize, _: &[ClientId]) {}
 
-    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf, _: &dyn Schedule) -> Result<(), RunError> {
         let ended = Ended { round: round.round, fleet: self.fleet, policy: &round.policy, server, is_last: false };
-        let evaluated = |evaluator: &RoundEvaluator<'_, Flex>| evaluator.evaluate(ended, self.clients, self.own);
+        let evaluated = |evaluator: &RoundEvaluator<'_>| evaluator.evaluate(ended, self.clients, self.own);
         self.evaluated.push((evaluated(&self.here)?, evaluated(&self.there)?));
         Ok(())
     }
@@ -61,7 +60,7 @@ fn evaluator_config(config: &Config) -> EvaluatorConfig {
     EvaluatorConfig {
         chunk: 7,
         bins: config.evaluation.bins,
-        kde: config.evaluation_kde(&config.algorithm),
+        kde: config.evaluation_kde(&*config.algorithm),
         temperature: 1.0,
     }
 }
@@ -70,7 +69,7 @@ fn evaluator_config(config: &Config) -> EvaluatorConfig {
 /// rows here, and by the clients.
 fn evaluated(text: &str, own: bool, around: Option<&Around>) -> Vec<(EvaluatedRound, EvaluatedRound)> {
     let config = experiment(text).config;
-    let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
+    let (streams, session) = (Streams::new(config.seed), Session::open::<Flex>(Precision::F32).unwrap());
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
     let clients = counts.len();
     let all = data(&config);
@@ -101,8 +100,8 @@ fn evaluated(text: &str, own: bool, around: Option<&Around>) -> Vec<(EvaluatedRo
     };
     let (here, validation_here) = (on(all.test.clone()), on(all.train.select(&validation.concat())));
     let halves = halves(text);
-    let (mut server, mut schedule) = (halves.server, config.schedule(&config.algorithm, clients, streams));
-    let inside = InProcess::new(halves.clients).with_evaluator(at_clients);
+    let (mut server, mut schedule) = (halves.server, config.schedule(&*config.algorithm, clients, streams));
+    let inside = InProcess::new(halves.clients, AnyBackend::of::<Flex>()).with_evaluator(at_clients);
     let outside = around.map(|around| around(&inside));
     let fleet: &dyn Fleet = outside.as_deref().unwrap_or(&inside);
     let names: Vec<String> = (0..clients).map(|client| format!("site {client}")).collect();

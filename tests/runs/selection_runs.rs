@@ -44,7 +44,7 @@ fn digits(algorithm: &str, clients: usize, rounds: usize, schedule: &str) -> Exp
     )
 }
 
-fn selected(outcome: &Outcome<Flex>) -> Vec<usize> {
+fn selected(outcome: &Outcome) -> Vec<usize> {
     outcome.rounds.iter().flat_map(|round| round.clients.clone()).collect()
 }
 
@@ -248,7 +248,7 @@ fn logistic_prior(theta: &Array2<f64>) -> Array2<f64> {
 }
 
 /// Smallest, middle and largest indicator of the only round.
-fn three_indicators(experiment: &Experiment) -> (Vec<f64>, Outcome<Flex>) {
+fn three_indicators(experiment: &Experiment) -> (Vec<f64>, Outcome) {
     let outcome = outcome(experiment);
     let columns = ["indicator_min", "indicator_median", "indicator_max"];
     (columns.iter().map(|name| outcome.rounds[0].metric(name).unwrap()).collect(), outcome)
@@ -354,7 +354,7 @@ fn the_median_rule_of_selection_is_that_of_svgds_kernel() {
 }
 
 /// Five clients: client 0 holds `big` rows, the others 20 each whose features are `faint` times as large.
-fn unequal(big: usize, faint: f64, schedule: &str) -> Outcome<Flex> {
+fn unequal(big: usize, faint: f64, schedule: &str) -> Outcome {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("clients.csv");
     let mut text = String::from("client,a,b,label\n");

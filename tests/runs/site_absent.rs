@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use fedstein::backend::Flex;
 use fedstein::datasets::Task;
 use fedstein::experiment::Outcome;
 use fedstein::federation::faults::Fault;
@@ -21,12 +20,12 @@ use crate::sites::{compare, configs, federation_of, sites};
 const PLAIN: &str = "schedule = { clients = 1 }";
 
 /// A federation whose site of client 0 is late with its answers to requests of this kind, at most so often.
-fn with_a_late_site(kind: &str, schedule: &str, late: RequestKind, times: usize) -> Outcome<Flex> {
+fn with_a_late_site(kind: &str, schedule: &str, late: RequestKind, times: usize) -> Outcome {
     with_a_late_site_and(kind, (schedule, ""), late, times)
 }
 
 /// The same with more sections, and validation rows at each site.
-fn with_a_late_site_and(kind: &str, (schedule, more): (&str, &str), late: RequestKind, times: usize) -> Outcome<Flex> {
+fn with_a_late_site_and(kind: &str, (schedule, more): (&str, &str), late: RequestKind, times: usize) -> Outcome {
     let dir = TempDir::new().unwrap();
     let (mut sites, left) = (sites(dir.path(), Task::Classification), AtomicUsize::new(times));
     sites.iter_mut().for_each(|site| site.data.validation_fraction = 0.3);
@@ -46,7 +45,7 @@ fn with_a_late_site_and(kind: &str, (schedule, more): (&str, &str), late: Reques
 }
 
 /// The number of clients with scores, by round.
-fn scored(outcome: &Outcome<Flex>) -> Vec<Option<f64>> {
+fn scored(outcome: &Outcome) -> Vec<Option<f64>> {
     outcome.rounds.iter().map(|round| round.metric("scored_clients")).collect()
 }
 
@@ -59,7 +58,7 @@ fn a_site_without_scores_is_left_out_of_them_alone() {
 
 #[test]
 fn a_round_without_the_scores_of_a_site_is_compared_over_the_rows_of_all() {
-    let nll = |outcome: &Outcome<Flex>| -> Vec<f64> {
+    let nll = |outcome: &Outcome| -> Vec<f64> {
         outcome.rounds.iter().map(|round| round.metric("validation_nll").unwrap()).collect()
     };
     let [calm, late, never] = [0, 1, usize::MAX]
@@ -89,7 +88,7 @@ fn a_site_that_does_not_answer_a_question_is_not_selected() {
 fn another_site_takes_the_place_of_one_that_is_late() {
     for kind in ["dsvgd", "u-dsvgd"] {
         let [calm, late] = [0, 1].map(|times| with_a_late_site(kind, PLAIN, RequestKind::Training, times));
-        let down = |outcome: &Outcome<Flex>, round: usize| outcome.rounds[round].downlink_bytes;
+        let down = |outcome: &Outcome, round: usize| outcome.rounds[round].downlink_bytes;
         assert_eq!(late.rounds.len(), 2 * K + 1, "{kind}");
         assert_eq!(down(&late, 0), 2 * down(&calm, 0), "{kind}: two clients were asked in round 1");
         assert!((1..K).all(|round| down(&late, round) == down(&calm, round)), "{kind}: and one in the others");

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use fedstein::backend::Flex;
 use fedstein::datasets::Task;
 use fedstein::experiment::at_site::SiteClient;
 use fedstein::protocol::Ask;
@@ -127,8 +126,7 @@ fn a_process_that_ends_at_any_file_operation_of_a_visit_leaves_the_same_replies(
                 let place = TempDir::new().unwrap();
                 lay_out(place.path(), &state);
                 let again = SiteConfig { state: place.path().to_owned(), ..site.clone() };
-                let answer =
-                    |parcel: &Parcel| SiteClient::<Flex>::new(again.clone(), rows.clone()).answer(parcel.clone());
+                let answer = |parcel: &Parcel| SiteClient::new(again.clone(), rows.clone()).answer(parcel.clone());
                 assert!(answer(&visit.request) == visit.reply, "{kind}: another reply after a crash");
                 assert!(answer(&next.request) == next.reply, "{kind}: another reply after the visit");
                 tried += 1;

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use fedstein::backend::Flex;
 use fedstein::datasets::Task;
 use fedstein::experiment::at_site::SiteClient;
 use fedstein::protocol::{Ask, Scoring};
@@ -45,7 +44,7 @@ fn of_config(text: &str, task: Task) -> After {
 
 impl After {
     fn answer(&self, parcel: &Parcel) -> Parcel {
-        SiteClient::<Flex>::new(self.site.clone(), SiteRows::read(&self.site).unwrap()).answer(parcel.clone())
+        SiteClient::new(self.site.clone(), SiteRows::read(&self.site).unwrap()).answer(parcel.clone())
     }
 
     fn refusal(&self, parcel: &Parcel) -> String {

@@ -115,7 +115,7 @@ fn carrier(sites: &[SiteConfig], on_the_way: &OnTheWay) -> Threads {
         let (site, on_the_way) = (site.clone(), on_the_way.clone());
         let rows = SiteRows::read(&site).unwrap();
         let answer = move |parcel: Parcel| {
-            let answer = SiteClient::<Flex>::new(site.clone(), rows.clone()).answer(parcel.clone());
+            let answer = SiteClient::new(site.clone(), rows.clone()).answer(parcel.clone());
             on_the_way(peer, parcel, answer)
         };
         Box::new(answer) as Box<dyn FnMut(Parcel) -> Parcel + Send>
@@ -136,7 +136,7 @@ pub fn configs(kind: &str, more: &str, task: Task) -> [String; 2] {
     [here, federation]
 }
 
-fn in_one_process(text: &str, task: Task) -> Result<Outcome<Flex>, RunError> {
+fn in_one_process(text: &str, task: Task) -> Result<Outcome, RunError> {
     let (train, test) = rows(task);
     let data = TrainTest::from_rows(train, test, Normalise::Standard)?;
     let source = Source { name: "one process", text };
@@ -145,7 +145,7 @@ fn in_one_process(text: &str, task: Task) -> Result<Outcome<Flex>, RunError> {
 }
 
 /// A federation of sites whose messages are kept in `seen`.
-pub fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome<Flex>, RunError> {
+pub fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outcome, RunError> {
     let seen = seen.clone();
     let keep = move |peer, parcel, answer: Parcel| {
         seen.lock().unwrap().push((peer, parcel, answer.clone()));
@@ -155,7 +155,7 @@ pub fn federation(text: &str, sites: &[SiteConfig], seen: &Seen) -> Result<Outco
 }
 
 /// A federation of sites whose answers may be changed on the way.
-pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> Result<Outcome<Flex>, RunError> {
+pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> Result<Outcome, RunError> {
     let source = Source { name: "federation", text };
     let (config, _) = ConfigLoader::default().load(source, &Overrides::default())?;
     serve::<Flex>(&config, &carrier(sites, &on_the_way), &Quiet, None)
@@ -165,7 +165,7 @@ pub fn federation_of(text: &str, sites: &[SiteConfig], on_the_way: OnTheWay) -> 
 /// of each round its number, its clients and the bytes in both directions.
 type Essence = (Vec<u64>, String, Vec<(usize, Vec<usize>, [u64; 2])>);
 
-fn essence(outcome: &Outcome<Flex>) -> Essence {
+fn essence(outcome: &Outcome) -> Essence {
     let particles = values(&outcome.particles).into_iter().map(f64::to_bits).collect();
     let round = |round: &fedstein::experiment::RoundRecord| {
         (round.round, round.clients.clone(), [round.uplink_bytes, round.downlink_bytes])

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use fedstein_models::Model;
 
 use crate::algorithm::keys::DensityConfig;
-use crate::backend::Backend;
 use crate::density::kde::{Kde, KdeConfig};
 use crate::density::prior_score;
 use crate::error::RunError;
@@ -29,13 +28,13 @@ fedstein_schema::words! {
 }
 
 /// The state of a client at the start of a visit.
-pub(super) struct Start<'a, B: Backend> {
+pub(super) struct Start<'a> {
     /// The model, for its prior p0.
     pub model: &'a Arc<dyn Model>,
     /// Θ as received, `[N, d]`.
-    pub theta: &'a Particles<B>,
+    pub theta: &'a Particles,
     /// The factor's particles Θ_k, `[N, d]`.
-    pub factor: &'a Particles<B>,
+    pub factor: &'a Particles,
     /// Whether Θ_k is from an earlier visit.
     pub visited: bool,
     /// The round, from 1.
@@ -45,25 +44,25 @@ pub(super) struct Start<'a, B: Backend> {
 }
 
 /// A density estimate and its centres.
-struct Density<B: Backend> {
-    kde: Kde<B>,
-    centres: Particles<B>,
+struct Density {
+    kde: Kde,
+    centres: Particles,
 }
 
-impl<B: Backend> Density<B> {
-    fn new(centres: Particles<B>, config: KdeConfig) -> Result<Self, RunError> {
+impl Density {
+    fn new(centres: Particles, config: KdeConfig) -> Result<Self, RunError> {
         Ok(Self { kde: Kde::new(&centres, config)?, centres })
     }
 }
 
 /// The cavity q/t_k in terms of kernel density estimates.
-pub(super) struct Cavity<B: Backend> {
+pub(super) struct Cavity {
     kde: KdeConfig,
     model: Arc<dyn Model>,
     /// The density of Θ; `None` where q has no density of particles.
-    q: Option<Density<B>>,
+    q: Option<Density>,
     /// The density of Θ_k; `None` where the client has no factor yet.
-    t: Option<Density<B>>,
+    t: Option<Density>,
     /// Whether q is p0 in closed form (the printed first round).
     q_is_prior: bool,
     /// The weight of ∇ log p0 in the local score.
@@ -77,12 +76,12 @@ pub(super) struct Cavity<B: Backend> {
     alone: bool,
 }
 
-impl<B: Backend> Cavity<B> {
+impl Cavity {
     /// The densities of a visit that starts from `start`.
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn new(form: Factors, kde: KdeConfig, start: &Start<B>) -> Result<Self, RunError> {
+    pub fn new(form: Factors, kde: KdeConfig, start: &Start) -> Result<Self, RunError> {
         let Start { model, theta, factor, visited, round, clients } = *start;
         let q = Density::new(theta.clone(), kde)?;
         let t = Density::new(factor.clone(), kde)?;
@@ -101,8 +100,8 @@ impl<B: Backend> Cavity<B> {
     }
 
     /// The score ∇ log q − ∇ log t_k, for one loop with steps of at most this length; see [`Kde::evaluator`].
-    fn difference(&self, longest_step: f64) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
-        let evaluator = |density: &Density<B>| density.kde.evaluator(longest_step);
+    fn difference(&self, longest_step: f64) -> impl FnMut(&Particles) -> Result<Score, RunError> {
+        let evaluator = |density: &Density| density.kde.evaluator(longest_step);
         let (mut q, mut t) = (self.q.as_ref().map(evaluator), self.t.as_ref().map(evaluator));
         move |at| {
             let q = match &mut q {
@@ -126,7 +125,7 @@ impl<B: Backend> Cavity<B> {
         &self,
         density: DensityConfig,
         longest_step: f64,
-    ) -> impl FnMut(&Particles<B>) -> Result<Score<B>, RunError> {
+    ) -> impl FnMut(&Particles) -> Result<Score, RunError> {
         let mut difference = self.difference(longest_step);
         move |at| density.bounded(difference(at)?, at, self.lambda)
     }
@@ -136,7 +135,7 @@ impl<B: Backend> Cavity<B> {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn effective_sample_size(&self, at: &Particles<B>) -> Result<Option<f64>, RunError> {
+    pub fn effective_sample_size(&self, at: &Particles) -> Result<Option<f64>, RunError> {
         match &self.q {
             Some(q) if !self.zero_score => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
             _ => Ok(None),
@@ -152,7 +151,7 @@ impl<B: Backend> Cavity<B> {
     ///
     /// # Errors
     /// The device does not answer.
-    pub fn factor_in_closed_form(&self, moved: &Particles<B>) -> Result<Option<Particles<B>>, RunError> {
+    pub fn factor_in_closed_form(&self, moved: &Particles) -> Result<Option<Particles>, RunError> {
         if self.form == Factors::Paper {
             // The loop exactly as printed.
             return Ok(None);
@@ -176,12 +175,12 @@ impl<B: Backend> Cavity<B> {
     /// The device does not answer.
     pub fn factor_score(
         &self,
-        moved: &Particles<B>,
+        moved: &Particles,
         longest_step: f64,
-    ) -> Result<impl FnMut(&Particles<B>) -> Result<Score<B>, RunError>, RunError> {
+    ) -> Result<impl FnMut(&Particles) -> Result<Score, RunError>, RunError> {
         let mut q_new = Kde::new(moved, self.kde)?.evaluator(longest_step);
         let mut difference = self.difference(longest_step);
-        Ok(move |at: &Particles<B>| Ok(q_new.score(at)?.minus(difference(at)?)))
+        Ok(move |at: &Particles| Ok(q_new.score(at)?.minus(difference(at)?)))
     }
 }
 
@@ -196,9 +195,9 @@ mod tests {
     use crate::density::kde::KdeMode;
 
     /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
-    fn particle(value: f64) -> (Arc<dyn Model>, Particles<Flex>) {
+    fn particle(value: f64) -> (Arc<dyn Model>, Particles) {
         let model: Arc<dyn Model> = Arc::new(Network::new(BlrConfig::new(4)));
-        let session = Session::open(Precision::F64).unwrap();
+        let session = Session::open::<Flex>(Precision::F64).unwrap();
         let array = Array { shape: vec![1, 5], values: Values::F64(vec![value; 5]) };
         let particle = Particles::from_array(&array, model.layout(), &session).unwrap();
         (model, particle)

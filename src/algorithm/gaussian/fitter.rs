@@ -8,7 +8,6 @@ use super::expectation::Expected;
 use super::natural::{Gaussian, Natural, StepBound};
 use super::problem::Problem;
 use crate::array::ArrayError;
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::density::Likelihood;
 use crate::error::RunError;
@@ -41,15 +40,15 @@ pub fn fit<E>(
 }
 
 /// The rows of a client and the optimisation that fits them; the client's factor is kept elsewhere.
-pub(in crate::algorithm) struct Fitter<B: Backend> {
-    problem: Arc<Problem<B>>,
-    likelihood: Likelihood<B>,
+pub(in crate::algorithm) struct Fitter {
+    problem: Arc<Problem>,
+    likelihood: Likelihood,
     client: ClientId,
 }
 
-impl<B: Backend> Fitter<B> {
+impl Fitter {
     /// The fitter of a client with these rows.
-    pub(super) fn new(problem: Arc<Problem<B>>, likelihood: Likelihood<B>, client: ClientId) -> Self {
+    pub(super) fn new(problem: Arc<Problem>, likelihood: Likelihood, client: ClientId) -> Self {
         Self { problem, likelihood, client }
     }
 
@@ -100,7 +99,7 @@ impl<B: Backend> Fitter<B> {
             let at = problem.place(q, &nodes.points)?;
             let score = likelihood.next_gradient(&at, 0.0).blocks().to_vec();
             let score = shared.add_score(at.blocks(), score, *share);
-            let score = Particles::<B>::from_blocks(score, layout.clone()).to_array()?.values;
+            let score = Particles::from_blocks(score, layout.clone()).to_array()?.values;
             if let Some(bad) = score.first_non_finite() {
                 return Err(RunError::Config(format!(
                     "step {}: the score is not finite at point {} of q; a smaller algorithm.damping usually helps",

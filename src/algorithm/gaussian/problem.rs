@@ -10,7 +10,7 @@ use super::family::Family;
 use super::natural::{Gaussian, Natural, StepBound};
 use crate::algorithm::keys::LocalConfig;
 use crate::array::{Array, Values};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::random::Streams;
@@ -19,7 +19,7 @@ use crate::random::Streams;
 pub(super) const COVARIANCE: usize = 64;
 
 /// The constants that server and clients share.
-pub(super) struct Problem<B: Backend> {
+pub(super) struct Problem {
     /// The family of Gaussians.
     pub family: Family,
     /// The share ρ of the new natural parameters in a step.
@@ -35,10 +35,10 @@ pub(super) struct Problem<B: Backend> {
     pub rule: Rule,
     pub layout: Arc<Layout>,
     pub streams: Streams,
-    pub session: Session<B>,
+    pub session: Session,
 }
 
-impl<B: Backend> Problem<B> {
+impl Problem {
     /// The Gaussian q where q is proper; otherwise the last Gaussian on the way from q^(0) to q. Factors that clients
     /// found at the same time may have an improper product.
     pub fn proper(&self, q: &Natural) -> Gaussian {
@@ -47,7 +47,7 @@ impl<B: Backend> Problem<B> {
     }
 
     /// The points z `[N, d]` of N(0, I) as particles of q.
-    pub fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles<B>, RunError> {
+    pub fn place(&self, q: &Gaussian, z: &Array2<f64>) -> Result<Particles, RunError> {
         let values = Values::F64(q.at(z).into_iter().collect());
         let array = Array { shape: z.shape().to_vec(), values };
         Particles::from_array(&array, &self.layout, &self.session).map_err(RunError::Array)

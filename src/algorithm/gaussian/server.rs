@@ -7,7 +7,6 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::natural::Natural;
 use super::problem::{COVARIANCE, Problem};
-use crate::backend::Backend;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -15,34 +14,34 @@ use crate::protocol::{Message, Posterior, Reply, ServerHalf};
 use crate::random::Purpose;
 
 /// The server of PVI and GVI.
-pub(in crate::algorithm) struct Server<B: Backend> {
-    problem: Arc<Problem<B>>,
+pub(in crate::algorithm) struct Server {
+    problem: Arc<Problem>,
     /// q = p0·Π_k t_k. It can be improper only where several clients moved in a round.
     q: Natural,
     /// Draws m + L⁻ᵀz `[N, d]` with the same z in every round, so that predictions change with q and not with the
     /// draws.
-    draws: Particles<B>,
+    draws: Particles,
 }
 
-impl<B: Backend> Server<B> {
+impl Server {
     /// A server at q^(0) with this many draws from it.
     ///
     /// # Errors
     /// The device does not answer.
-    pub(super) fn new(problem: Arc<Problem<B>>, draws: usize) -> Result<Self, RunError> {
+    pub(super) fn new(problem: Arc<Problem>, draws: usize) -> Result<Self, RunError> {
         let q = problem.initial.natural().clone();
         let draws = draw(&problem, &q, draws)?;
         Ok(Self { problem, q, draws })
     }
 }
 
-fn draw<B: Backend>(problem: &Problem<B>, q: &Natural, count: usize) -> Result<Particles<B>, RunError> {
+fn draw(problem: &Problem, q: &Natural, count: usize) -> Result<Particles, RunError> {
     let mut rng = problem.streams.rng(Purpose::Gaussian, 0, 0);
     let z = Array2::from_shape_simple_fn((count, problem.layout.dim()), || StandardNormal.sample(&mut rng));
     problem.place(&problem.proper(q), &z)
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn configure(&self, _round: usize) -> Result<Message, RunError> {
         Ok(self.q.to_message())
     }
@@ -59,7 +58,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         Ok(())
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.draws
     }
 

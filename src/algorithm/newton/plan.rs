@@ -11,7 +11,7 @@ use fedstein_models::{LayerCurvature, Layout, Model, RowCurvature};
 use serde::{Deserialize, Serialize};
 
 use super::names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
@@ -79,21 +79,21 @@ pub(super) struct Plan {
 /// layers and matrices `[1, in·in]` of convolutions whose inputs all particles share, and matrices `[N, in·in]` of the
 /// other layers.
 #[derive(Clone, Debug)]
-pub(super) struct Moments<B: Backend> {
-    pub shared: Option<Particles<B>>,
-    pub own: Option<Particles<B>>,
+pub(super) struct Moments {
+    pub shared: Option<Particles>,
+    pub own: Option<Particles>,
 }
 
 /// The sums over rows that a client sends: a curvature before its scale, and second moments.
-pub(super) struct Sums<B: Backend> {
-    pub curvature: Particles<B>,
-    pub moments: Moments<B>,
+pub(super) struct Sums {
+    pub curvature: Particles,
+    pub moments: Moments,
 }
 
-impl<B: Backend> Moments<B> {
+impl Moments {
     /// The running mean (1 − w)·self + w·new.
     pub fn towards(self, new: Self, w: f64) -> Self {
-        let mix = |old: Option<Particles<B>>, new: Option<Particles<B>>| match (old, new) {
+        let mix = |old: Option<Particles>, new: Option<Particles>| match (old, new) {
             (Some(old), Some(new)) => Some(old.zip(new, |old, new| old.mul_scalar(1.0 - w) + new.mul_scalar(w))),
             (_, new) => new,
         };
@@ -166,7 +166,7 @@ impl Plan {
 
     /// A difference of curvatures, whose elements that act on one coordinate or one output alone may be negative by
     /// rounding; a curvature is not.
-    pub fn clamped<B: Backend>(&self, curvature: Particles<B>) -> Particles<B> {
+    pub fn clamped(&self, curvature: Particles) -> Particles {
         match self.form {
             Form::Full => curvature,
             Form::Diagonal => curvature.map_into(|block| block.clamp_min(0.0)),
@@ -184,8 +184,8 @@ impl Plan {
     ///
     /// # Errors
     /// They are missing or have another shape.
-    pub fn moments_in<B: Backend>(&self, message: &Message, session: &Session<B>) -> Result<Moments<B>, RunError> {
-        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles<B>>, RunError> {
+    pub fn moments_in(&self, message: &Message, session: &Session) -> Result<Moments, RunError> {
+        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles>, RunError> {
             let Some(layout) = layout else { return Ok(None) };
             Ok(Some(Particles::from_array(message.array(name)?, layout, session)?))
         };
@@ -196,8 +196,8 @@ impl Plan {
     ///
     /// # Errors
     /// They are missing or have another shape.
-    pub fn saved_moments<B: Backend>(&self, state: &State, session: &Session<B>) -> Result<Moments<B>, RunError> {
-        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles<B>>, RunError> {
+    pub fn saved_moments(&self, state: &State, session: &Session) -> Result<Moments, RunError> {
+        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles>, RunError> {
             let Some(layout) = layout else { return Ok(None) };
             Ok(Some(state.particles(name, layout, session)?))
         };
@@ -209,7 +209,7 @@ impl Plan {
     ///
     /// # Errors
     /// A sentence that names the array that is missing or has another shape.
-    pub fn check_shapes<B: Backend>(&self, message: &Message, theta: &Particles<B>) -> Result<(), String> {
+    pub fn check_shapes(&self, message: &Message, theta: &Particles) -> Result<(), String> {
         let arrays = [
             (GRADIENT, Some(theta.layout()), theta.count()),
             (CURVATURE, Some(&self.curvature), theta.count()),
@@ -263,12 +263,12 @@ impl Plan {
 
     /// The sums of the form over groups of rows, each with the factor `scale` on its curvature; `rows` is the number of all
     /// rows, over which second moments are means. `like` has the particles' layout, `[N, d]`.
-    pub fn sums<B: Backend>(
+    pub fn sums(
         &self,
         groups: impl Iterator<Item = RowCurvature>,
         (scale, rows): (f64, usize),
-        like: &Particles<B>,
-    ) -> Sums<B> {
+        like: &Particles,
+    ) -> Sums {
         let mut total: Option<(Vec<Tensor<2>>, Vec<Tensor<2>>, Vec<Tensor<2>>)> = None;
         for group in groups {
             let new = (
@@ -295,7 +295,7 @@ impl Plan {
         }
     }
 
-    fn curvature_blocks<B: Backend>(&self, group: &RowCurvature, like: &Particles<B>) -> Vec<Tensor<2>> {
+    fn curvature_blocks(&self, group: &RowCurvature, like: &Particles) -> Vec<Tensor<2>> {
         let noise = |block: &Tensor<2>| {
             let per_row = group.noise.map_or(0.0, |(_, information)| information);
             block.full_like(per_row * group.rows as f64)
@@ -338,7 +338,7 @@ impl Plan {
     }
 
     /// The curvature b of a site: its sums times c, and divided by the trace of the second moments where it has factors.
-    pub fn scaled<B: Backend>(&self, sums: Particles<B>, moments: &Moments<B>, c: f64) -> Particles<B> {
+    pub fn scaled(&self, sums: Particles, moments: &Moments, c: f64) -> Particles {
         if !self.form.has_factors() {
             return sums.map_into(|block| block.mul_scalar(c));
         }
@@ -359,7 +359,7 @@ impl Plan {
 
     /// A displacement of particles, multiplied by the second moments of the layers' inputs; itself where the form has
     /// none. `[N, d]` in and out.
-    pub fn transported<B: Backend>(&self, by: Particles<B>, moments: Option<&Moments<B>>) -> Particles<B> {
+    pub fn transported(&self, by: Particles, moments: Option<&Moments>) -> Particles {
         let Some(moments) = moments.filter(|_| self.form.has_factors()) else { return by };
         let layout = by.layout().clone();
         let mut blocks = by.blocks().to_vec();
@@ -378,7 +378,7 @@ impl Plan {
     }
 
     /// The product of a curvature `[N, m]` with a transported displacement `[N, d]`: b·U, `[N, d]`.
-    pub fn product<B: Backend>(&self, curvature: &Particles<B>, of: Particles<B>) -> Particles<B> {
+    pub fn product(&self, curvature: &Particles, of: Particles) -> Particles {
         match self.form {
             Form::Diagonal => of.zip(curvature.clone(), |u, b| u * b),
             Form::Full => {
@@ -406,8 +406,8 @@ impl Plan {
     }
 
     /// The second moments of each layer, in the order of the layers.
-    pub fn moment_of_layers<B: Backend>(&self, moments: &Moments<B>) -> Vec<Tensor<2>> {
-        let blocks = |of: &Option<Particles<B>>| of.as_ref().map_or(Vec::new(), |of| of.blocks().to_vec()).into_iter();
+    pub fn moment_of_layers(&self, moments: &Moments) -> Vec<Tensor<2>> {
+        let blocks = |of: &Option<Particles>| of.as_ref().map_or(Vec::new(), |of| of.blocks().to_vec()).into_iter();
         let (mut shared, mut own) = (blocks(&moments.shared), blocks(&moments.own));
         let of = self.layers.iter().map(|layer| if layer.shared { shared.next() } else { own.next() });
         of.map(|block| block.expect("the plan has moments for every layer")).collect()

@@ -9,7 +9,7 @@ use super::names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
 use super::plan::{Moments, Plan};
 use super::site_sum::SiteSum;
 use crate::algorithm::keys::LocalConfig;
-use crate::backend::{Backend, Session};
+use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::prior_score;
 use crate::error::RunError;
@@ -25,26 +25,26 @@ const TRANSPORT: &str = "transport";
 const SITES: &str = "sites";
 
 /// The factor of one client: ∇ log t_k at Θ is G − b·(U_now − U).
-struct Site<B: Backend> {
+struct Site {
     /// G, the gradient of the client's log-likelihood at the particles that it returned, `[N, d]`.
-    gradient: Particles<B>,
+    gradient: Particles,
     /// U when the particles were those, `[N, d]`.
-    transport: Particles<B>,
+    transport: Particles,
     /// b, `[N, m]`.
-    curvature: Particles<B>,
+    curvature: Particles,
 }
 
 /// The content of a reply.
-struct Visit<B: Backend> {
+struct Visit {
     client: ClientId,
-    moved: Particles<B>,
-    gradient: Particles<B>,
-    curvature: Particles<B>,
-    moments: Moments<B>,
+    moved: Particles,
+    gradient: Particles,
+    curvature: Particles,
+    moments: Moments,
 }
 
 /// Θ, the sites, and their sums.
-pub(super) struct Server<B: Backend> {
+pub(super) struct Server {
     /// The keys that say how many steps a visit has.
     local: LocalConfig,
     scale: f64,
@@ -53,20 +53,20 @@ pub(super) struct Server<B: Backend> {
     svgd: Svgd,
     /// The factor of its step size in the round.
     step_factor: f64,
-    session: Session<B>,
+    session: Session,
     /// The mean number of rows of a client, whose steps the server takes.
     mean_rows: usize,
-    theta: Particles<B>,
+    theta: Particles,
     /// U: the sum of the displacements of Θ, each multiplied by the second moments of its time.
-    transport: Particles<B>,
+    transport: Particles,
     /// A and Λ, the sums of the sites' scores at Θ and of their curvatures; `None` before the first visit.
-    sums: Option<(Particles<B>, Particles<B>)>,
-    moments: Option<Moments<B>>,
-    sites: BTreeMap<ClientId, Site<B>>,
+    sums: Option<(Particles, Particles)>,
+    moments: Option<Moments>,
+    sites: BTreeMap<ClientId, Site>,
 }
 
-impl<B: Backend> Server<B> {
-    pub fn new(local: LocalConfig, scale: f64, plan: Plan, setup: Setup<B>) -> Self {
+impl Server {
+    pub fn new(local: LocalConfig, scale: f64, plan: Plan, setup: Setup) -> Self {
         let Setup { model, roster, svgd, session, initial, .. } = setup;
         let transport = initial.map(|block| block.zeros_like());
         Self {
@@ -87,14 +87,14 @@ impl<B: Backend> Server<B> {
     }
 
     /// What a site contributes to A now: G − b·(U_now − U).
-    fn score_of(&self, site: &Site<B>) -> Particles<B> {
+    fn score_of(&self, site: &Site) -> Particles {
         let since = self.transport.clone().zip(site.transport.clone(), |now, then| now - then);
         let change = self.plan.product(&site.curvature, since);
         site.gradient.clone().zip(change, |gradient, change| gradient - change)
     }
 
     /// The sums of the sites of all clients but these; `None` where no other client has a site.
-    fn cavity(&self, without: &[ClientId]) -> Option<(Particles<B>, Particles<B>)> {
+    fn cavity(&self, without: &[ClientId]) -> Option<(Particles, Particles)> {
         if self.sites.keys().all(|client| without.contains(client)) {
             return None;
         }
@@ -106,7 +106,7 @@ impl<B: Backend> Server<B> {
         Some((score, curvature))
     }
 
-    fn read(&self, reply: &Reply) -> Result<Visit<B>, RunError> {
+    fn read(&self, reply: &Reply) -> Result<Visit, RunError> {
         let (message, session) = (&reply.message, &self.session);
         let curvature = Particles::from_array(message.array(CURVATURE)?, &self.plan.curvature, session)?;
         Ok(Visit {
@@ -119,7 +119,7 @@ impl<B: Backend> Server<B> {
     }
 
     /// Moves Θ to `to` with the sites where they are: U and A follow.
-    fn follow(&mut self, to: Particles<B>) {
+    fn follow(&mut self, to: Particles) {
         let moved = to.clone().zip(self.theta.clone(), |to, from| to - from);
         let moved = self.plan.transported(moved, self.moments.as_ref());
         if let Some((score, curvature)) = self.sums.take() {
@@ -131,7 +131,7 @@ impl<B: Backend> Server<B> {
     }
 
     /// Puts the site of a visit in the place of the client's last one, given that Θ is the mean of what came back.
-    fn add(&mut self, visit: Visit<B>, alone: bool) {
+    fn add(&mut self, visit: Visit, alone: bool) {
         let moments = self.moments.as_ref().expect("the moments of the round have been taken over");
         let curvature = self.plan.scaled(visit.curvature, moments, self.scale);
         let transport = match alone {
@@ -159,7 +159,7 @@ impl<B: Backend> Server<B> {
         let (model, from) = (&*self.model, self.theta.clone());
         let sites = SiteSum::new(&self.plan, from.clone(), score.clone(), curvature, moments);
         let joint =
-            |at: &Particles<B>| -> Result<Score<B>, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
+            |at: &Particles| -> Result<Score, RunError> { Ok(prior_score(model, at, 1.0).plus(sites.score(at))) };
         let steps = self.local.steps(self.mean_rows);
         let to = self.svgd.scaled(self.step_factor).run(from, steps, &mut OptimizerState::default(), joint, |_| {})?;
         self.follow(to);
@@ -167,7 +167,7 @@ impl<B: Backend> Server<B> {
     }
 }
 
-impl<B: Backend> ServerHalf<B> for Server<B> {
+impl ServerHalf for Server {
     fn set_step_factor(&mut self, factor: f64) {
         self.step_factor = factor;
     }
@@ -210,7 +210,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         let visits = replies.iter().map(|reply| self.read(reply)).collect::<Result<Vec<_>, RunError>>()?;
         let clients: Vec<ClientId> = visits.iter().map(|visit| visit.client).collect();
         let alone = visits.len() == 1;
-        let moved: Vec<Particles<B>> = visits.iter().map(|visit| visit.moved.clone()).collect();
+        let moved: Vec<Particles> = visits.iter().map(|visit| visit.moved.clone()).collect();
         let Some(mean) = Particles::mean_of(&moved) else { return Ok(()) };
         self.sums = self.cavity(&clients);
         self.follow(mean);
@@ -223,7 +223,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
         if alone { Ok(()) } else { self.move_together() }
     }
 
-    fn particles(&self) -> &Particles<B> {
+    fn particles(&self) -> &Particles {
         &self.theta
     }
 
@@ -232,7 +232,7 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
     }
 
     fn state_bytes(&self) -> u64 {
-        let site = |site: &Site<B>| site.gradient.bytes() + site.transport.bytes() + site.curvature.bytes();
+        let site = |site: &Site| site.gradient.bytes() + site.transport.bytes() + site.curvature.bytes();
         let sums = self.sums.as_ref().map_or(0, |(score, curvature)| score.bytes() + curvature.bytes());
         let moments = self.moments.as_ref().map_or(0, Moments::bytes);
         self.theta.bytes() + self.transport.bytes() + sums + moments + self.sites.values().map(site).sum::<u64>()
@@ -290,8 +290,8 @@ impl<B: Backend> ServerHalf<B> for Server<B> {
 }
 
 /// The mean of the second moments of several clients.
-fn mean_moments<B: Backend>(of: impl Iterator<Item = Moments<B>>) -> Moments<B> {
+fn mean_moments(of: impl Iterator<Item = Moments>) -> Moments {
     let (shared, own): (Vec<_>, Vec<_>) = of.map(|Moments { shared, own }| (shared, own)).unzip();
-    let all = |sets: Vec<Option<Particles<B>>>| Particles::mean_of(&sets.into_iter().flatten().collect::<Vec<_>>());
+    let all = |sets: Vec<Option<Particles>>| Particles::mean_of(&sets.into_iter().flatten().collect::<Vec<_>>());
     Moments { shared: all(shared), own: all(own) }
 }

@@ -11,16 +11,15 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::plan::{Form, Layer, Moments, Plan};
-use crate::backend::Backend;
 use crate::particles::Particles;
 use crate::stein::{Precisions, Score};
 
 /// The sum of some sites: A − Λ (Θ − Θ_0).
-pub(crate) struct SiteSum<B: Backend> {
+pub(crate) struct SiteSum {
     /// Θ_0, `[N, d]`.
-    from: Particles<B>,
+    from: Particles,
     /// A, `[N, d]`.
-    score: Particles<B>,
+    score: Particles,
     /// The elements of Λ, 0 where it is not diagonal, for each block; `None` where it is diagonal nowhere.
     diagonal: Option<Arc<Vec<Precisions>>>,
     /// The layers where Λ is not diagonal.
@@ -39,14 +38,14 @@ struct Product {
     weights: Option<Tensor<2>>,
 }
 
-impl<B: Backend> SiteSum<B> {
+impl SiteSum {
     /// The sum with the score A `[N, d]` at the particles Θ_0 `[N, d]` and the curvature `[N, m]` of the plan's form.
     pub(super) fn new(
         plan: &Plan,
-        from: Particles<B>,
-        score: Particles<B>,
-        curvature: &Particles<B>,
-        moments: &Moments<B>,
+        from: Particles,
+        score: Particles,
+        curvature: &Particles,
+        moments: &Moments,
     ) -> Self {
         let product = |layer: Layer, moments: Tensor<2>, weights: Option<Tensor<2>>| {
             let [particles, _] = moments.dims();
@@ -87,12 +86,12 @@ impl<B: Backend> SiteSum<B> {
     }
 
     /// Θ_0, `[N, d]`.
-    pub fn from(&self) -> &Particles<B> {
+    pub fn from(&self) -> &Particles {
         &self.from
     }
 
     /// The score at the particles Θ `[N, d]`, which are near Θ_0.
-    pub fn score(&self, at: &Particles<B>) -> Score<B> {
+    pub fn score(&self, at: &Particles) -> Score {
         let mut blocks = self.score.blocks().to_vec();
         for product in &self.products {
             product.layer.set_rows(&mut blocks, product.score(at.blocks()));
@@ -135,14 +134,14 @@ mod tests {
     const COUNT: usize = 3;
 
     /// `[rows, d]` numbers between −1 and 1, the same in both precisions.
-    fn set(rows: usize, layout: &Arc<Layout>, seed: u64, session: &Session<Flex>) -> Particles<Flex> {
+    fn set(rows: usize, layout: &Arc<Layout>, seed: u64, session: &Session) -> Particles {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let numbers = (0..rows * layout.dim()).map(|_| f64::from(rng.random_range(-1.0f32..1.0))).collect();
         let array = Array { shape: vec![rows, layout.dim()], values: Values::F64(numbers) };
         Particles::from_array(&array, layout, session).unwrap()
     }
 
-    fn values(of: &Particles<Flex>) -> Array2<f64> {
+    fn values(of: &Particles) -> Array2<f64> {
         Array2::from_shape_vec((of.count(), of.dim()), of.to_array().unwrap().values.to_f64()).unwrap()
     }
 
@@ -160,7 +159,7 @@ mod tests {
 
     impl Case {
         fn new(form: Form, model: &dyn Model, features: usize, precision: Precision) -> Self {
-            let session = Session::<Flex>::open(precision).unwrap();
+            let session = Session::open::<Flex>(precision).unwrap();
             let [from, score, at] = [1, 2, 3].map(|seed| set(COUNT, model.layout(), seed, &session));
             let row = session.matrix(&Array2::ones((1, features)));
             let uniforms = session.matrix(&Array2::zeros((COUNT, 1)));

@@ -28,7 +28,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`], which names both keys and a valid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.check_for(&self.algorithm, Own::default())
+        self.check_for(&*self.algorithm, Own::default())
     }
 
     /// As [`Self::check`], for an algorithm that need not be the one in `[algorithm]`, and for what else the program
@@ -36,7 +36,7 @@ impl Config {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub(in crate::experiment) fn check_for(&self, algorithm: &impl Algorithm, own: Own) -> Result<(), ConfigError> {
+    pub(in crate::experiment) fn check_for(&self, algorithm: &dyn Algorithm, own: Own) -> Result<(), ConfigError> {
         let (name, can) = (self.algorithm.name(), algorithm.capabilities());
         let data = match own.data {
             Some(properties) => Data { properties, name: "the program's own data".into(), is_own: true },

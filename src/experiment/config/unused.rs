@@ -3,7 +3,7 @@
 use fedstein_schema::{UnusedKeys, list};
 
 use super::{Config, Own, RobustRule, Rotate, is_of_data_set};
-use crate::algorithm::{Algorithm, AlgorithmConfig};
+use crate::algorithm::AlgorithmConfig;
 use crate::federation::faults::Fault;
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fedstein::algorithm::Algorithm;
 use fedstein::array::{Array, Values};
-use fedstein::backend::{Flex, Precision, Session};
+use fedstein::backend::{AnyBackend, Flex, Precision, Session};
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
 use fedstein::experiment::Config;
@@ -93,10 +92,10 @@ pub struct Log {
     pub failed: Vec<Event>,
 }
 
-impl RoundObserver<Flex> for Log {
+impl RoundObserver for Log {
     fn round_started(&mut self, _: usize, _: &[usize]) {}
 
-    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf<Flex>, _: &dyn Schedule) -> Result<(), RunError> {
+    fn round_ended(&mut self, round: Round, server: &dyn ServerHalf, _: &dyn Schedule) -> Result<(), RunError> {
         self.states.push(state(server));
         self.rounds.push(round);
         Ok(())
@@ -109,7 +108,7 @@ impl RoundObserver<Flex> for Log {
 }
 
 /// What the server publishes, and its particles, to the bit.
-pub fn state(server: &dyn ServerHalf<Flex>) -> BTreeMap<String, Vec<u64>> {
+pub fn state(server: &dyn ServerHalf) -> BTreeMap<String, Vec<u64>> {
     let to_bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<u64>>();
     let message = server.publish().unwrap();
     let arrays = message.arrays.into_iter().map(|(name, array)| (name, to_bits(array.values.to_f64())));
@@ -148,14 +147,14 @@ pub type Inside = dyn Fleet;
 pub type Around = dyn for<'a> Fn(&'a Inside) -> Box<dyn Fleet + 'a>;
 
 /// Both sides of a config's algorithm.
-pub fn halves(text: &str) -> Halves<Flex> {
+pub fn halves(text: &str) -> Halves {
     halves_of(text, |_| true)
 }
 
 /// The halves of a process in which these clients live. It holds no rows of other clients.
-pub fn halves_of(text: &str, is_here: impl Fn(ClientId) -> bool) -> Halves<Flex> {
+pub fn halves_of(text: &str, is_here: impl Fn(ClientId) -> bool) -> Halves {
     let config = experiment(text).config;
-    let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
+    let (streams, session) = (Streams::new(config.seed), Session::open::<Flex>(Precision::F32).unwrap());
     let all = data(&config);
     let model: Arc<dyn Model> = config.model(&all.train).unwrap();
     let algorithm = config.algorithm.clone();
@@ -215,25 +214,25 @@ pub fn serve_over(
 /// The same, with these halves of the config's algorithm.
 pub fn serve_halves(
     text: &str,
-    halves: Halves<Flex>,
+    halves: Halves,
     script: Option<Vec<Vec<ClientId>>>,
     around: Option<&Around>,
 ) -> (Log, Result<(), RunError>) {
-    serve_fleet(text, (halves.server, InProcess::new(halves.clients)), script, around)
+    serve_fleet(text, (halves.server, InProcess::new(halves.clients, AnyBackend::of::<Flex>())), script, around)
 }
 
 /// The same, with this server and this fleet.
 pub fn serve_fleet(
     text: &str,
-    (mut server, fleet): (Box<dyn ServerHalf<Flex>>, InProcess<'static, Flex>),
+    (mut server, fleet): (Box<dyn ServerHalf>, InProcess<'static>),
     script: Option<Vec<Vec<ClientId>>>,
     around: Option<&Around>,
 ) -> (Log, Result<(), RunError>) {
     let config = experiment(text).config;
-    let (streams, session) = (Streams::new(config.seed), Session::<Flex>::open(Precision::F32).unwrap());
+    let (streams, session) = (Streams::new(config.seed), Session::open::<Flex>(Precision::F32).unwrap());
     let counts: Vec<usize> = rows(&config).iter().map(Vec::len).collect();
     let clients = counts.len();
-    let mut schedule = config.schedule(&config.algorithm, clients, streams);
+    let mut schedule = config.schedule(&*config.algorithm, clients, streams);
     if let Some(script) = script {
         schedule = Box::new(Script(script));
     }

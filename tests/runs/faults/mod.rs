@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::common::{SILENT, experiment};
-use fedstein::algorithm::Algorithm;
-use fedstein::backend::Flex;
+use fedstein::backend::{AnyBackend, Flex};
 use fedstein::checkpoint::State;
 use fedstein::experiment::Config;
 use fedstein::experiment::schema::{Overrides, Source};
@@ -248,7 +247,8 @@ fn an_injector_saves_what_it_replays_and_without_faults_there_is_no_injector() {
         let config = experiment(text).config;
         config.fault_plan(config.algorithm.capabilities(), K, Streams::new(1))
     };
-    let injector = || Faulty::new(InProcess::<Flex>::new(Vec::new()), planned(&text_of_replays()).unwrap());
+    let injector =
+        || Faulty::new(InProcess::new(Vec::new(), AnyBackend::of::<Flex>()), planned(&text_of_replays()).unwrap());
     let message = State::default().with_part("scalars", State::default().with_numbers("seen", [1.0]));
     let remembered = State::default().with_counts("clients", [3]).with_part("3", message);
     let fleet = injector();

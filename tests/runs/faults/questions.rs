@@ -166,7 +166,7 @@ const LOST_SCORES: &str = "[faults]\nkinds = [\"lost-reply\"]\nrequests = [\"sco
 #[test]
 fn personal_scores_are_those_of_the_clients_that_answered_and_state_their_number() {
     let (clean, lossy) = (outcome(&experiment(&scored(""))), outcome(&experiment(&scored(LOST_SCORES))));
-    let count = |run: &fedstein::experiment::Outcome<_>| run.rounds.last().unwrap().metric("scored_clients");
+    let count = |run: &fedstein::experiment::Outcome| run.rounds.last().unwrap().metric("scored_clients");
     assert_eq!((count(&clean), count(&lossy)), (Some(10.0), Some(7.0)));
     let (Some((results, scores)), Some((_, all))) = (&lossy.personal, &clean.personal) else { panic!("not scored") };
     assert_eq!((results.clients, results.last.scored()), (10, Some(7)));
