@@ -20,7 +20,7 @@ use super::schema::{Overrides, Resolved, Source};
 /// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
 const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds", "federation.memory_mib"];
 
-/// The key of the backend. Its value is not used: the type parameter of a run chooses the backend.
+/// The key of the backend. Its value does not count: a run is told its backend by its caller.
 const BACKEND: &str = "backend";
 
 /// A key of which only it matters whether it is 0.

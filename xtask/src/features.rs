@@ -1,16 +1,20 @@
-//! Checks that `cargo run` and `cargo test` share one compiled Burn.
+//! Checks that `cargo run`, `cargo test` and the Python package share one compiled Burn.
 //!
-//! Cargo compiles a crate again where a development dependency asks for more of its features. For a crate below Burn that
-//! is every crate above it again, for many minutes.
+//! Cargo compiles a crate again where a development dependency, or the Python package, asks for more of its features, or
+//! for another optimisation. For a crate below Burn that is every crate above it again, for many minutes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Failure, cargo, output};
+use crate::{Failure, cargo, output, read};
 
-/// Checks that every dependency of the command has the same features with the dependencies of the tests as without.
+/// The Python package's own workspace, and the backends that the root has by default.
+const PYTHON: [&str; 4] = ["--manifest-path", "python/Cargo.toml", "--features", "ndarray,wgpu"];
+
+/// Checks that every dependency of the command has the same features with the dependencies of the tests as without, and in
+/// the Python package, where it is also compiled with the same optimisation.
 ///
 /// # Errors
-/// A crate has more features in the tests, or `cargo tree` fails.
+/// A crate has other features or another optimisation, or `cargo tree` fails.
 pub fn check(_: &[String]) -> Result<(), Failure> {
     let alone = crates(&["--package", "fedstein", "--edges", "normal,build"])?;
     let tested = crates(&["--workspace", "--edges", "normal,build,dev"])?;
@@ -22,8 +26,49 @@ pub fn check(_: &[String]) -> Result<(), Failure> {
             differ.join("\n  ")
         ));
     }
-    println!("features: {} crates are the same for `cargo run` and `cargo test`", alone.len());
+    let python = crates(&[&PYTHON[..], &["--edges", "normal,build"]].concat())?;
+    let is_own = |line: &&String| line.starts_with("fedstein");
+    let differ: Vec<&str> = alone.difference(&python).filter(|line| !is_own(line)).map(String::as_str).collect();
+    if !differ.is_empty() {
+        return Err(format!(
+            "these crates are compiled again for the Python package; name them in [dependencies] with the features that it \
+             asks for, as `num-complex` is:\n  {}",
+            differ.join("\n  ")
+        ));
+    }
+    same_optimisation()?;
+    println!("features: {} crates are the same for `cargo run`, `cargo test` and the Python package", alone.len());
     Ok(())
+}
+
+/// Checks that the Python package's workspace has the lines of the root's profile that are about its crates, and no others.
+fn same_optimisation() -> Result<(), Failure> {
+    let lock = read("python/Cargo.lock")?;
+    let crates: BTreeSet<&str> =
+        lock.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"')).collect();
+    let (root, python) = (read("Cargo.toml")?, read("python/Cargo.toml")?);
+    let (mut root, python) = (profile(&root), profile(&python));
+    root.retain(|name, _| crates.contains(name));
+    if root == python {
+        return Ok(());
+    }
+    let listed =
+        |of: &BTreeMap<&str, &str>| of.iter().map(|(name, value)| format!("\n  {name} = {value}")).collect::<String>();
+    let (mut missing, mut more) = (root.clone(), python.clone());
+    missing.retain(|name, value| python.get(name) != Some(value));
+    more.retain(|name, value| root.get(name) != Some(value));
+    Err(format!(
+        "[profile.release.package] of python/Cargo.toml must be that of Cargo.toml for the crates of python/Cargo.lock; it \
+         lacks{}\nand has{}",
+        listed(&missing),
+        listed(&more)
+    ))
+}
+
+/// The lines of `[profile.release.package]`, the last table of a manifest, as names and values.
+fn profile(manifest: &str) -> BTreeMap<&str, &str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[profile.release.package]").skip(1);
+    lines.filter_map(|line| line.split_once(" = ")).filter(|(name, _)| !name.starts_with('#')).collect()
 }
 
 /// The crates of a tree, each as its name, version and features.

@@ -39,7 +39,7 @@ const TASKS: [Task; 10] = [
     Task { name: "toolchain", about: "rust-toolchain.toml and `rust-version` name one version", run: toolchain::check },
     Task {
         name: "features",
-        about: "dependencies have the same features for `cargo run` and `cargo test`, and compile once",
+        about: "`cargo run`, `cargo test` and the Python package compile their dependencies in one way, and once",
         run: features::check,
     },
     Task { name: "check", about: "style, toolchain, features, licences and packages in turn", run: check },

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::{Config, schema, word};
 
-/// The key of the backend. Its value is not used: the type parameter of a run chooses the backend.
+/// The key of the backend. Its value does not count: a run is told its backend by its caller.
 const BACKEND: &str = "backend";
 
 impl Config {
