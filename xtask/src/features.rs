@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Failure, cargo, output, read};
 
-/// The Python package's own workspace, and the backends that the root has by default.
-const PYTHON: [&str; 4] = ["--manifest-path", "python/Cargo.toml", "--features", "ndarray,wgpu"];
+/// The Python package's own workspace, with the backends that the root has by default.
+const PYTHON: [&str; 6] =
+    ["--manifest-path", "python/Cargo.toml", "--features", "ndarray,wgpu", "--edges", "normal,build"];
 
-/// Checks that every dependency of the command has the same features with the dependencies of the tests as without, and in
-/// the Python package, where it is also compiled with the same optimisation.
+/// Checks that every dependency of the command has the same features with the dependencies of the tests as without, and
+/// those below Burn the same in the Python package too, where they also have the same optimisation.
 ///
 /// # Errors
 /// A crate has other features or another optimisation, or `cargo tree` fails.
@@ -26,18 +27,20 @@ pub fn check(_: &[String]) -> Result<(), Failure> {
             differ.join("\n  ")
         ));
     }
-    let python = crates(&[&PYTHON[..], &["--edges", "normal,build"]].concat())?;
-    let is_own = |line: &&String| line.starts_with("fedstein");
-    let differ: Vec<&str> = alone.difference(&python).filter(|line| !is_own(line)).map(String::as_str).collect();
+    let (burn, python) = (crates(&["--package", "burn", "--edges", "normal,build"])?, crates(&PYTHON)?);
+    let differ: Vec<&str> = burn.difference(&python).map(String::as_str).collect();
     if !differ.is_empty() {
         return Err(format!(
-            "these crates are compiled again for the Python package; name them in [dependencies] with the features that it \
+            "these crates and Burn are compiled again for the Python package; name them in [dependencies] with the features that it \
              asks for, as `num-complex` is:\n  {}",
             differ.join("\n  ")
         ));
     }
     same_optimisation()?;
-    println!("features: {} crates are the same for `cargo run`, `cargo test` and the Python package", alone.len());
+    let (all, shared) = (alone.len(), burn.len());
+    println!(
+        "features: {all} crates are the same for `cargo run` and `cargo test`, Burn's {shared} also for the Python package"
+    );
     Ok(())
 }
 
