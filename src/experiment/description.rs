@@ -15,7 +15,8 @@ use super::config::{Config, Own, is_name_of_kind};
 /// The description of a run.
 ///
 /// ```no_run
-////// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
+/// use fedstein::backend::Flex;
+/// use fedstein::experiment::{Config, Experiment, Overrides, Quiet, Source, run};
 ///
 /// let text = "rounds = 5\n[algorithm]\nkind = \"fedavg\"";
 /// let (config, _) = Config::load(Source { name: "example", text }, &Overrides::default())?;

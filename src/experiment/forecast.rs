@@ -62,7 +62,7 @@ impl Finished {
     /// calibration rows. `fedstein predict` applies it; here it is one line, with the prediction sets beside it:
     ///
     /// ```no_run
-    /// # use fedstein::{backend::Flex, experiment::{Finished, Forecast}};
+    /// # use fedstein::experiment::{Finished, Forecast};
     /// # fn f(run: &Finished, rows: ndarray::Array2<f32>) -> Result<(), Box<dyn std::error::Error>> {
     /// let recalibrated = run.recalibrated(None)?;
     /// if let Forecast::Classes { log_probs, names } = run.forecast(&run.config()?, rows, "new rows")? {
