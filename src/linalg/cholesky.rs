@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, aview1};
 
 /// Columns that are factored one by one before a matrix product subtracts them from the rest.
-const BLOCK: usize = 48;
+const BLOCK: usize = 32;
 
 /// The Cholesky factor L of a matrix A = L·Lᵀ.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Cholesky {
         for start in (0..n).step_by(BLOCK) {
             let end = (start + BLOCK).min(n);
             // Columns start..end of A minus the product of the columns of L before them.
-            let mut panel = part(matrix, start..n, start..end).to_owned();
+            let mut panel = part(matrix, start..n, start..end).as_standard_layout().into_owned();
             let (below, beside) = (part(&lower, start..n, 0..start), part(&lower, start..end, 0..start));
             general_mat_mul(-1.0, &below, &beside.t(), 1.0, &mut panel);
             factor_panel(&mut panel)?;
@@ -41,10 +41,24 @@ impl Cholesky {
 
     /// L⁻¹·B for B `[n, m]`.
     pub fn solve_lower(&self, mut b: Array2<f64>) -> Array2<f64> {
-        let n = self.lower.nrows();
+        self.solve_lower_in(&mut b, false);
+        b
+    }
+
+    /// L⁻¹, lower triangular `[n, n]`.
+    pub fn inverse_lower(&self) -> Array2<f64> {
+        let mut inverse = Array2::eye(self.lower.nrows());
+        self.solve_lower_in(&mut inverse, true);
+        inverse
+    }
+
+    /// B ← L⁻¹·B for B `[n, m]`. What is above the diagonal of a triangular B is 0 and stays so.
+    fn solve_lower_in(&self, b: &mut Array2<f64>, is_triangular: bool) {
+        let (n, m) = b.dim();
         for start in (0..n).step_by(BLOCK) {
             let end = (start + BLOCK).min(n);
-            let (known, rest) = b.view_mut().split_at(Axis(0), start);
+            let width = if is_triangular { end } else { m };
+            let (known, rest) = part_mut(b.view_mut(), 0..n, 0..width).split_at(Axis(0), start);
             let (mut block, _) = rest.split_at(Axis(0), end - start);
             general_mat_mul(-1.0, &part(&self.lower, start..end, 0..start), &known, 1.0, &mut block);
             for i in 0..end - start {
@@ -56,7 +70,6 @@ impl Cholesky {
                 row /= self.lower[[start + i, start + i]];
             }
         }
-        b
     }
 
     /// L⁻ᵀ·B for B `[n, m]`.
@@ -84,10 +97,28 @@ impl Cholesky {
         self.solve_upper(self.solve_lower(b.insert_axis(Axis(1)))).remove_axis(Axis(1))
     }
 
-    /// A⁻¹, `[n, n]`.
+    /// A⁻¹ = L⁻ᵀ·L⁻¹, `[n, n]`.
     pub fn inverse(&self) -> Array2<f64> {
-        let half = self.solve_lower(Array2::eye(self.lower.nrows()));
-        half.t().dot(&half)
+        let root = self.inverse_lower();
+        let n = root.nrows();
+        let mut inverse = Array2::zeros((n, n));
+        for start in (0..n).step_by(BLOCK) {
+            let end = (start + BLOCK).min(n);
+            // Above row `start` these columns of L⁻¹ are 0.
+            let (columns, before) = (part(&root, start..n, start..end), part(&root, start..n, 0..end));
+            part_mut(inverse.view_mut(), start..end, 0..end).assign(&columns.t().dot(&before));
+        }
+        for i in 0..n {
+            for j in 0..i {
+                inverse[[j, i]] = inverse[[i, j]];
+            }
+        }
+        inverse
+    }
+
+    /// The diagonal of A⁻¹, `[n]`, for half the multiplications of [`Self::inverse`].
+    pub fn inverse_diagonal(&self) -> Array1<f64> {
+        self.inverse_lower().fold_axis(Axis(0), 0.0, |sum, value| sum + value * value)
     }
 
     /// log |A|.
@@ -114,19 +145,19 @@ fn part_mut(mut view: ArrayViewMut2<f64>, rows: Range<usize>, columns: Range<usi
 /// not positive.
 fn factor_panel(panel: &mut Array2<f64>) -> Option<()> {
     let columns = panel.ncols();
-    for i in 0..panel.nrows() {
-        for j in 0..=i.min(columns - 1) {
-            let known = part(panel, i..i + 1, 0..j).row(0).dot(&part(panel, j..j + 1, 0..j).row(0));
-            let rest: f64 = panel[[i, j]] - known;
-            panel[[i, j]] = if j < i {
-                rest / panel[[j, j]]
-            } else if rest > 0.0 && rest.is_finite() {
-                rest.sqrt()
-            } else {
-                return None;
-            };
+    let values = panel.as_slice_mut().expect("a panel is in row-major order");
+    for i in 0..values.len() / columns {
+        let (above, rest) = values.split_at_mut(i * columns);
+        let row = &mut rest[..columns];
+        for j in 0..i.min(columns) {
+            let pivot = &above[j * columns..][..=j];
+            row[j] = (row[j] - aview1(&row[..j]).dot(&aview1(&pivot[..j]))) / pivot[j];
         }
-        part_mut(panel.view_mut(), i..i + 1, (i + 1).min(columns)..columns).fill(0.0);
+        if i < columns {
+            let rest = row[i] - aview1(&row[..i]).dot(&aview1(&row[..i]));
+            row[i] = (rest > 0.0 && rest.is_finite()).then(|| rest.sqrt())?;
+            row[i + 1..].fill(0.0);
+        }
     }
     Some(())
 }

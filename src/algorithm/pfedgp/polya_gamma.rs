@@ -50,7 +50,7 @@ impl Posterior {
         let kappa: Array1<f64> = labels.iter().map(|label| if *label { 0.5 } else { -0.5 }).collect();
         let mut posterior = Self::given(covariance, &kappa, covariance.diag().mapv(f64::sqrt))?;
         for _ in 0..steps {
-            let tilt = (posterior.mean.mapv(|m| m * m) + posterior.variance(covariance)).mapv(f64::sqrt);
+            let tilt = (posterior.mean.mapv(|m| m * m) + posterior.variance()).mapv(f64::sqrt);
             posterior = Self::given(covariance, &kappa, tilt)?;
         }
         Some(posterior)
@@ -73,9 +73,12 @@ impl Posterior {
         &self.mean
     }
 
-    /// The variances diag S at the rows, `[n]`; `covariance` is the K of the fit.
-    pub fn variance(&self, covariance: &Array2<f64>) -> Array1<f64> {
-        self.explained(covariance.view(), covariance.diag().to_owned())
+    /// The variances diag S at the rows, `[n]`: with M = I + Ω^½KΩ^½ it is Ω^½SΩ^½ = I − M⁻¹.
+    pub fn variance(&self) -> Array1<f64> {
+        let mut variance = 1.0 - self.factor.inverse_diagonal();
+        // Values below 0 come from rounding.
+        variance.zip_mut_with(&self.root, |value, root| *value = (*value / (root * root)).max(0.0));
+        variance
     }
 
     /// The bound L ≤ log p(y).
@@ -99,18 +102,13 @@ impl Posterior {
     /// - `prior`: the prior variance of f
     pub fn predict(&self, cross: ArrayView2<f64>, prior: f64) -> (Array1<f64>, Array1<f64>) {
         let mean = cross.dot(&self.alpha);
-        let variance = self.explained(cross, Array1::from_elem(cross.nrows(), prior));
-        (mean, variance)
-    }
-
-    /// The variance `prior` `[T]` minus the diagonal of C(K + Ω⁻¹)⁻¹Cᵀ, for C `[T, n]`. Values below 0, which come from
-    /// rounding, become 0.
-    fn explained(&self, cross: ArrayView2<f64>, prior: Array1<f64>) -> Array1<f64> {
+        // The diagonal of C(K + Ω⁻¹)⁻¹Cᵀ, for C = `cross`.
         let mut half = cross.t().as_standard_layout().into_owned();
         half *= &self.root.view().insert_axis(Axis(1));
         let half = self.factor.solve_lower(half);
-        let squares = half.fold_axis(Axis(0), 0.0, |sum, value| sum + value * value);
-        (prior - squares).mapv(|variance| variance.max(0.0))
+        let explained = half.fold_axis(Axis(0), 0.0, |sum, value| sum + value * value);
+        // Values below 0 come from rounding.
+        (mean, explained.mapv(|explained| (prior - explained).max(0.0)))
     }
 }
 
