@@ -5,7 +5,7 @@ site joins over a SuperNode of Flower's, and the three train: the particles must
 --kill a native node is killed in the middle of a visit and started again on the way. Without a SuperLink it ends with exit code 1
 after a minute (--alone).
 
-    cargo build --release --features flower
+    cargo build --release
     python3 -m venv /tmp/flower && /tmp/flower/bin/pip install "flwr==1.41.*"
     python3 scripts/native_node.py /tmp/flower                    (--tls, --keys, --restart, --train, --kill, --alone; --help)
 

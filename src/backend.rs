@@ -1,7 +1,6 @@
 //! The devices that tensors are on. Burn chooses a device at run time, and so does everything here below the entry of a run:
 //! the type parameter of `run::<Wgpu>` names a backend, whose constants [`AnyBackend`] hands on as values.
 
-use std::fmt::Debug;
 #[cfg(feature = "wgpu")]
 use std::sync::OnceLock;
 
@@ -11,7 +10,7 @@ use thiserror::Error;
 
 /// The choice of CPU or GPU as a type parameter: one zero-sized type per Burn device. [`AnyBackend`] is the same choice as a
 /// value.
-pub trait Backend: 'static {
+pub trait Backend {
     /// The value of `--backend`.
     const NAME: &'static str;
     /// Whether several clients may run in parallel threads, as on a CPU. A GPU is used from one thread, and gets its
@@ -66,7 +65,7 @@ pub enum BackendError {
     },
 }
 
-/// The default backend: the CPU, in pure Rust, with SIMD and all cores.
+/// The default backend: the CPU, in pure Rust, with SIMD and all cores. It names the device of `burn::backend::Flex`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flex;
 
@@ -192,11 +191,11 @@ impl AnyBackend {
         let device = (self.open)()?;
         let dtype = match precision {
             Precision::F32 => DType::F32,
-            Precision::F64 => DType::F64,
+            Precision::F64 if self.double => DType::F64,
+            Precision::F64 => {
+                return Err(BackendError::NoPrecision { name: self.name, precision: precision.word() });
+            }
         };
-        if precision == Precision::F64 && !self.double {
-            return Err(BackendError::NoPrecision { name: self.name, precision: precision.word() });
-        }
         Ok(Session { device, dtype, backend: self })
     }
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use fedstein::backend::AnyBackend;
 use fedstein::command::on_threads;
-use fedstein::error::RunError;
 use fedstein::experiment::at_site::{SiteClient, answer_without_rows};
-use fedstein::experiment::{Config, serve_on, split as split_rows};
+use fedstein::experiment::{serve_on, split as split_rows};
 use fedstein::protocol::RequestKind;
 use fedstein::remote::records::{Field, NamedArray, Records};
 use fedstein::remote::{Arrival, Carrier, Limits, Lost, Parcel, Peer, ask_who, seal_failure, who_answers};
@@ -21,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_run};
 use crate::pool::detached;
 use crate::train::Plan;
-use crate::watched::{Courier, Event, Files, Message, State, Told, watch};
+use crate::watched::{Courier, Event, Files, Message, State, watch};
 
 /// A field of an envelope in Python.
 #[derive(FromPyObject, IntoPyObject)]
@@ -158,8 +157,9 @@ fn answered(site: SiteConfig, parcel: Parcel) -> PyResult<Parcel> {
         return Ok(answer);
     }
     let rows = SiteRows::open(&site).map_err(|error| DataError::new_err(error.to_string()))?;
-    AnyBackend::named(&site.backend).map_err(|error| ConfigError::new_err(error.to_string()))?;
-    on_threads(site.threads, || SiteClient::new(site, rows).answer(parcel)).map_err(RunFailed::new_err)
+    let threads = site.threads;
+    let mut client = SiteClient::new(site, rows).map_err(|error| ConfigError::new_err(error.to_string()))?;
+    on_threads(threads, || client.answer(parcel)).map_err(RunFailed::new_err)
 }
 
 /// Writes the rows of every client of an experiment as the files of sites, and returns the names of their `site.toml`.

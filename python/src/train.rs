@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use fedstein::backend::AnyBackend;
 use fedstein::cli::load_built_in;
-use fedstein::error::RunError;
 use fedstein::experiment::config::{is_of_data_set, schema};
 use fedstein::experiment::length::Length;
 use fedstein::experiment::schema::{Resolved, list};
-use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, run};
+use fedstein::experiment::{Config, ConfigLoader, Experiment, Overrides, Source, run_on};
 use pyo3::prelude::*;
 
 use crate::data::Rows;
 use crate::errors::{ConfigError, of_config, with_arguments};
-use crate::watched::{Files, NoCourier, Told, watch};
+use crate::watched::{Files, NoCourier, watch};
 
 /// A resolved experiment.
 #[pyclass(module = "fedstein._fedstein", frozen)]

@@ -53,7 +53,7 @@ use crate::protocol::{Halves, Setup};
 
 pub use kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 
-/// The list of algorithms: the enum of their configurations, their kinds, and the dispatch.
+/// The list of algorithms: the enum of their configurations, their kinds, and the way from a configuration to its algorithm.
 macro_rules! algorithms {
     ($($variant:ident($config:ty)),+ $(,)?) => {
         /// `[algorithm]`: one of the algorithms that a config can name, tagged by `kind`.

@@ -51,10 +51,10 @@ enum Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     fn open(backend: AnyBackend, typed: &'a cli::Bench) -> Result<Self, CliError> {
-        let threads = rayon::current_num_threads();
+        let (backend, threads) = (backend.name(), rayon::current_num_threads());
         let read = |path: &Path| -> Result<Bands, CliError> {
             let bands = Bands::read(path).map_err(CliError::Usage)?;
-            let fits = bands.fits(backend.name(), threads);
+            let fits = bands.fits(backend, threads);
             fits.map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
             Ok(bands)
         };
@@ -62,8 +62,7 @@ impl<'a> Recorded<'a> {
             (Some(path), _) => Ok(Self::Check(path, read(path)?)),
             (None, Some(path)) if path.exists() => Ok(Self::Record(path, read(path)?)),
             (None, Some(path)) => {
-                let bands =
-                    Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend.name(), threads);
+                let bands = Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend, threads);
                 Ok(Self::Record(path, bands))
             }
             (None, None) => Ok(Self::None),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::client;
-use super::new_rows::{self, on_backend};
+use super::new_rows;
 use super::output::NewDirectory;
 use super::{headline, output};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
@@ -40,7 +40,7 @@ const NO_SETS: &str = "these are a site's own results by an earlier version: pre
 /// The run or the rows cannot be read, the backend cannot be opened, or the predictions cannot be made or written.
 pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
-    let config = on_backend(run.config()?, typed.backend.as_deref())?;
+    let config = new_rows::on_backend(run.config()?, typed.backend.as_deref())?;
     let out = match &typed.out {
         Some(out) => out.clone(),
         None => default_out(&run, &typed)?,

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::threads::on_threads;
-use crate::backend::AnyBackend;
 use crate::cli::CliError;
 use crate::experiment::at_site::SiteClient;
 use crate::remote::Limits;
@@ -19,7 +18,6 @@ pub(super) fn for_site(
 ) -> Result<(), CliError> {
     let site = SiteConfig::load(file)?;
     let rows = SiteRows::open(&site).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
-    AnyBackend::named(&site.backend)?;
     let (threads, limits) = (site.threads, Limits::of(site.limits.bytes()));
-    on_threads(threads, || work(SiteClient::new(site, rows), limits)).map_err(CliError::Failed)?
+    on_threads(threads, || work(SiteClient::new(site, rows)?, limits)).map_err(CliError::Failed)?
 }

@@ -4,19 +4,16 @@ use toml::Value;
 
 use crate::backend::AnyBackend;
 use crate::cli::{CliError, Written};
+use crate::experiment::Config;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
-use crate::experiment::{Config, Overrides};
 
 /// The run's configuration on the backend that is asked for, if one is.
 ///
 /// # Errors
 /// There is no such backend, or it is not compiled in.
 pub(super) fn on_backend(mut config: Config, asked: Option<&str>) -> Result<Config, CliError> {
-    if let Some(name) = asked {
-        schema().check_overrides(&Overrides { backend: Some(name.to_owned()), ..Overrides::default() })?;
-        config.backend = name.to_owned();
-    }
+    config.backend = asked.map_or(config.backend, str::to_owned);
     AnyBackend::named(&config.backend)?;
     Ok(config)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::client;
 use super::columns::{self, Column};
-use super::new_rows::{self, on_backend};
+use super::new_rows;
 use super::output;
 use crate::cli::{CliError, Format, MoreColumn, Predict};
 use crate::datasets::{Beside, NewRows};
@@ -25,7 +25,7 @@ use crate::report::conformal::TargetInterval;
 /// written.
 pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let run = Finished::open(&typed.run)?;
-    let config = on_backend(run.config()?, typed.backend.as_deref())?;
+    let config = new_rows::on_backend(run.config()?, typed.backend.as_deref())?;
     if let Some(out) = typed.out.as_deref().filter(|out| same_file(out, &typed.input)) {
         let message = "is the file of --input; the predictions need another name";
         return Err(CliError::Usage(format!("--out `{}` {message}", out.display())));

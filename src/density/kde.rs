@@ -215,9 +215,7 @@ impl Kde {
             scale * (norms[i] + centre_norms[j] - 2.0 * products[[i, j]]).max(0.0)
         }))
     }
-}
 
-impl Kde {
     /// The score at particles `[N, d]`, by weights from `weights`, which is called only where the score needs them.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::report::files::{FileError, read_text, write_atomic};
 use crate::report::{ClientNames, PartitionTable, RoundRecord, csv};
 
 use super::checkpoints::{Brought, Checkpoints, Snapshot, blocks_of};
-use super::config::{Brings, CheckpointConfig, Config, to_toml};
+use super::config::{BACKEND, Brings, CheckpointConfig, Config, to_toml};
 use super::evaluate::Predicted;
 use super::facts::{PARTICLES, facts};
 use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
@@ -165,7 +165,7 @@ impl Artifacts {
         let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes, own_selection } = rows;
         // The session has the backend that was chosen, whatever the key says.
         let backend = session.backend().name();
-        self.resolved.table.insert("backend".into(), backend.into());
+        self.resolved.table.insert(BACKEND.into(), backend.into());
         let brought = Brought { model: card.own_model.then(|| blocks_of(model.layout())), selection: own_selection };
         let kind = if card.own_model { OWN_MODEL } else { config.model.kind().name };
         if self.only_checkpoints {

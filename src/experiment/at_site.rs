@@ -13,7 +13,7 @@ use super::prior_correction;
 use super::rotation;
 use super::site_results::{self, Kept, SiteResults};
 use crate::array::{Array, Values};
-use crate::backend::Session;
+use crate::backend::{AnyBackend, BackendError, Session};
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest, unit_count};
 use crate::error::RunError;
@@ -37,6 +37,7 @@ use crate::site::{
 /// A site that answers a server, one message after another.
 pub struct SiteClient {
     site: SiteConfig,
+    backend: AnyBackend,
     rows: SiteRows,
     /// The run in which it takes part, as far as this process knows.
     run: Option<Part>,
@@ -82,9 +83,13 @@ fn identity(site: &SiteConfig) -> Identity {
 }
 
 impl SiteClient {
-    /// A site with its rows.
-    pub fn new(site: SiteConfig, rows: SiteRows) -> Self {
-        Self { site, rows, run: None }
+    /// A site with its rows, on its own backend.
+    ///
+    /// # Errors
+    /// The backend is not compiled in.
+    pub fn new(site: SiteConfig, rows: SiteRows) -> Result<Self, BackendError> {
+        let backend = AnyBackend::named(&site.backend)?;
+        Ok(Self { site, backend, rows, run: None })
     }
 
     /// The answer to a parcel. What cannot be answered has a failure with the reason as its answer.
@@ -316,7 +321,7 @@ impl SiteClient {
                 "the server asks for {samples} draws of {dim} numbers in a step; limits.numbers of this site is {numbers}"
             )));
         }
-        let session = Session::named(&self.site.backend, config.precision)?;
+        let session = self.backend.open(config.precision)?;
         let initial = Particles::from_array(array, model.layout(), &session)?;
         Ok(Ready { config, model, session, train, scored, test, tells_test, notes, basis, initial })
     }

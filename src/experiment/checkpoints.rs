@@ -14,14 +14,11 @@ use crate::models::Layout;
 use crate::protocol::{ClientHalf, ClientId, ServerHalf};
 use crate::schedule::Schedule;
 
-use super::config::{flat, schema};
+use super::config::{BACKEND, flat, schema};
 use super::schema::{Overrides, Resolved, Source};
 
 /// Keys that do not change what rounds compute, besides the whole sections `[checkpoint]` and `[calibration]`.
 const FREE: &[&str] = &["name", "rounds", "stop.uplink_mib", "stop.seconds", "federation.memory_mib"];
-
-/// The key of the backend. Its value does not count: a run is told its backend by its caller.
-const BACKEND: &str = "backend";
 
 /// A key of which only it matters whether it is 0.
 const PATIENCE: &str = "stop.patience";

@@ -69,7 +69,7 @@ impl Finished {
     /// The predictor of a client, as it is scored in `clients.csv`.
     ///
     /// # Arguments
-    /// * `config`: the run's, from [`Finished::config`]
+    /// * `config`: the run's, from [`Finished::config`]; its `backend` computes, and may be another one than the run's
     ///
     /// # Errors
     /// As [`Self::check_clients`]; or the run's rows cannot be read again or are others than in the training, there is no

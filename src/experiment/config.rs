@@ -44,7 +44,7 @@ pub use lr_schedule::LrScheduleConfig;
 pub use optimizer::{OptimizerConfig, Reset};
 pub use rotation::{Rotate, RotateFrom, RotationConfig};
 pub use stop::{StopConfig, StopMetric};
-pub(super) use values::flat;
+pub(super) use values::{BACKEND, flat};
 
 use crate::algorithm::{ALGORITHM_KINDS, Algorithm, Replies};
 use crate::backend::{KNOWN, Precision};
@@ -125,7 +125,7 @@ const TOP: &[Key] = &[
     key("seed", whole(0, i64::MAX), I(1), "All random numbers of the run follow from it, the same on every backend."),
     key("rounds", COUNT, I(10), "Rounds of communication I; with `svgd`, which has none, it multiplies `local_steps`."),
     key(
-        "backend",
+        BACKEND,
         Choice(&KNOWN),
         T("flex"),
         "Device of the tensors: `flex` and `ndarray` on the CPU, `wgpu` (Vulkan, Metal, DX12) and `cuda` on a GPU; `--backend` overrides it.",

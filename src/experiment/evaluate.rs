@@ -293,15 +293,15 @@ fn undefined(error: MetricError) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Backend, Flex, Precision};
+    use crate::backend::{Flex, Precision};
     use crate::datasets::FeatureScale;
     use crate::models::{BnnConfig, Network};
     use crate::random::{Purpose, Streams};
     use ndarray::Array2;
 
     /// Log-probabilities of 3 networks 5-7-4 on some rows, predicted in chunks.
-    fn predicted<B: Backend>(precision: Precision, rows: usize, chunk: usize) -> Vec<f32> {
-        let session = Session::open::<B>(precision).unwrap();
+    fn predicted(precision: Precision, rows: usize, chunk: usize) -> Vec<f32> {
+        let session = Session::open::<Flex>(precision).unwrap();
         let model = Network::new(BnnConfig::classifier(5, &[7], 4));
         let mut rng = Streams::new(1).rng(Purpose::InitialParticles, 0, 0);
         let values = (0..3).flat_map(|_| model.initial(&mut rng)).collect();
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn every_row_has_its_place_with_any_chunk_and_format() {
         for rows in [0, 1, 17, 128, 300] {
-            let exact = predicted::<Flex>(Precision::F64, rows, 1000);
+            let exact = predicted(Precision::F64, rows, 1000);
             assert_eq!(exact.len(), 3 * rows * 4);
             for chunk in [1, 7, 128, 200, 1000] {
-                let fast = predicted::<Flex>(Precision::F32, rows, chunk);
+                let fast = predicted(Precision::F32, rows, chunk);
                 let furthest = exact.iter().zip(&fast).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 assert!(furthest < 1e-5 && fast.len() == exact.len(), "{rows} rows in chunks of {chunk}: {furthest}");
             }
@@ -340,7 +340,7 @@ mod tests {
     fn bits_are_the_same_at_any_number_of_threads() {
         let on = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| predicted::<Flex>(Precision::F32, 900, 1000))
+            pool.install(|| predicted(Precision::F32, 900, 1000))
         };
         let one = on(1);
         assert!(one.iter().zip(on(2)).all(|(a, b)| a.to_bits() == b.to_bits()));

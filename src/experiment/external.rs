@@ -64,7 +64,7 @@ impl Finished {
     /// Predicts labelled rows, and scores the predictions as those of a run's own test rows.
     ///
     /// # Arguments
-    /// * `config`: the run's, from [`Finished::config`]
+    /// * `config`: the run's, from [`Finished::config`]; its `backend` computes, and may be another one than the run's
     /// * `client`: the client whose personal predictor predicts; `None` for the global particles
     /// * `recalibrated`: the run's temperature and sets, from [`Finished::recalibrated`]
     ///

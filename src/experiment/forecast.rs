@@ -74,13 +74,13 @@ impl Finished {
     /// ```
     ///
     /// # Arguments
-    /// * `config`: the run's, from [`Finished::config`]
+    /// * `config`: the run's, from [`Finished::config`]; its `backend` computes, and may be another one than the run's
     /// * `features`: `[n, p]`, in the units of the data and in the order of the training columns
     /// * `input`: what the rows are, for messages
     ///
     /// # Errors
     /// There are no rows, they have another number of columns or are not finite, a file of the run cannot be read, the
-    /// backend cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
+    /// backend is not compiled in or cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
     /// and [`Finished::with_model`] has not handed it over.
     pub fn forecast(&self, config: &Config, features: Array2<f32>, input: &str) -> Result<Forecast, RunError> {
         self.forecast_by(config, None, features, input)

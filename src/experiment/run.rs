@@ -52,6 +52,7 @@ pub fn run_on(
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
 ) -> Result<Outcome, RunError> {
+    // The backend that was chosen counts, whatever the key says.
     let config = &Config { backend: backend.name().to_owned(), ..experiment.config.clone() };
     let algorithm = experiment.algorithm();
     let streams = Streams::new(config.seed);

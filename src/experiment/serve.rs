@@ -50,6 +50,8 @@ pub fn serve_on(
     observer: &dyn Observer,
     mut artifacts: Option<&mut Artifacts>,
 ) -> Result<Outcome, RunError> {
+    // The backend that was chosen counts, whatever the key says.
+    let config = &Config { backend: backend.name().to_owned(), ..config.clone() };
     let (algorithm, streams) = (&*config.algorithm, Streams::new(config.seed));
     let can = algorithm.capabilities();
     check(config)?;

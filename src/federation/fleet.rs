@@ -110,13 +110,7 @@ impl<'a> InProcess<'a> {
     /// were asked last stay in memory, as many as fit the budget of the parking; the states of the others are on the disk.
     pub fn parked(clients: usize, parking: Parking<'a>, backend: AnyBackend) -> Self {
         let slots = (0..clients).map(|id| (id, Mutex::new(Slot::default())));
-        Self {
-            parallel: backend.has_parallel_clients(),
-            clients: slots.collect(),
-            parking: Some(parking),
-            evaluator: None,
-            panics: Mutex::default(),
-        }
+        Self { clients: slots.collect(), parking: Some(parking), ..Self::new(Vec::new(), backend) }
     }
 
     /// Sets the evaluator, for clients that hold out rows and score their personal predictors on them.

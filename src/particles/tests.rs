@@ -5,8 +5,6 @@ use std::panic::catch_unwind;
 use super::*;
 use crate::backend::{Flex, Precision};
 
-type Set = Particles;
-
 fn session(precision: Precision) -> Session {
     Session::open::<Flex>(precision).unwrap()
 }
@@ -16,17 +14,17 @@ fn layout(sizes: &[usize]) -> Arc<Layout> {
 }
 
 /// N particles of blocks of these sizes, in memory as slices with f32 and as tensors with f64.
-fn set(count: usize, sizes: &[usize], precision: Precision) -> Set {
+fn set(count: usize, sizes: &[usize], precision: Precision) -> Particles {
     let dim = sizes.iter().sum();
     let values = Values::F64((0..count * dim).map(|i| i as f64).collect());
-    Set::from_array(&Array { shape: vec![count, dim], values }, &layout(sizes), &session(precision)).unwrap()
+    Particles::from_array(&Array { shape: vec![count, dim], values }, &layout(sizes), &session(precision)).unwrap()
 }
 
 #[test]
 fn arrays_and_blocks_that_are_no_particles_of_the_layout_are_refused_in_words() {
     let (session, layout) = (session(Precision::F32), layout(&[2, 1]));
     let array = |shape: &[usize], count| Array { shape: shape.to_vec(), values: Values::F32(vec![0.0; count]) };
-    let from_array = |shape: &[usize], count| Set::from_array(&array(shape, count), &layout, &session);
+    let from_array = |shape: &[usize], count| Particles::from_array(&array(shape, count), &layout, &session);
     assert!(from_array(&[3, 3], 9).is_ok());
     for (shape, count, words) in [
         (&[3, 3][..], 4, "an array of the shape [3, 3] has 9 numbers, not 4"),
@@ -39,10 +37,10 @@ fn arrays_and_blocks_that_are_no_particles_of_the_layout_are_refused_in_words() 
         assert!(message.contains(words), "no {words:?} in {message}");
     }
     let none = Arc::new(Layout::default());
-    assert_eq!(Set::from_array(&array(&[1, 0], 0), &none, &session).unwrap_err(), ArrayError::NoBlocks);
+    assert_eq!(Particles::from_array(&array(&[1, 0], 0), &none, &session).unwrap_err(), ArrayError::NoBlocks);
 
     let block = |rows: usize, columns: usize| session.upload(vec![0.0; rows * columns], [rows, columns]);
-    let made = Set::new(vec![block(3, 2), block(3, 1)], &layout, &session).unwrap();
+    let made = Particles::new(vec![block(3, 2), block(3, 1)], &layout, &session).unwrap();
     assert_eq!(made.shape(), [3, 3]);
     let double = self::session(Precision::F64).upload(vec![0.0; 3], [3, 1]);
     for (blocks, words) in [
@@ -51,7 +49,7 @@ fn arrays_and_blocks_that_are_no_particles_of_the_layout_are_refused_in_words() 
         (vec![block(3, 1), block(3, 1)], "block `a` of particles must be [3, 2], not [3, 1]"),
         (vec![block(3, 2), double], "block `b` of particles must be F32, not F64"),
     ] {
-        let message = Set::new(blocks, &layout, &session).unwrap_err().to_string();
+        let message = Particles::new(blocks, &layout, &session).unwrap_err().to_string();
         assert!(message.contains(words), "no {words:?} in {message}");
     }
 }
@@ -94,30 +92,30 @@ fn sets_that_do_not_go_together_are_refused_with_both_shapes_on_the_host_and_on_
             (&|| drop(three.row_products(&two)), "particles [3, 3] and [2, 3]"),
             (&|| drop(three.row_products(&other)), "do not go together"),
             (&|| drop(three.squared_distances_from(&two)), "must be one particle, [1, 3], not [2, 3]"),
-            (&|| drop(Set::weighted_sum(&[], &[], None)), "no sets"),
-            (&|| drop(Set::weighted_sum(&[three.clone(), three.clone()], &[1.0], None)), "1 weights for 2 sets"),
+            (&|| drop(Particles::weighted_sum(&[], &[], None)), "no sets"),
+            (&|| drop(Particles::weighted_sum(&[three.clone(), three.clone()], &[1.0], None)), "1 weights for 2 sets"),
             (
-                &|| drop(Set::weighted_sum(&[three.clone(), two.clone()], &[1.0; 2], None)),
+                &|| drop(Particles::weighted_sum(&[three.clone(), two.clone()], &[1.0; 2], None)),
                 "set 1 is [2, 3], set 0 [3, 3]",
             ),
             (
-                &|| drop(Set::weighted_sum(&[two.clone(), three.clone()], &[1.0; 2], None)),
+                &|| drop(Particles::weighted_sum(&[two.clone(), three.clone()], &[1.0; 2], None)),
                 "set 1 is [3, 3], set 0 [2, 3]",
             ),
             (
-                &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1, 3]]))),
+                &|| drop(Particles::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1, 3]]))),
                 "3 numbers below 3, not [0, 1, 3]",
             ),
             (
-                &|| drop(Set::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1]]))),
+                &|| drop(Particles::weighted_sum(std::slice::from_ref(&three), &[1.0], Some(&[vec![0, 1]]))),
                 "3 numbers below 3, not [0, 1]",
             ),
-            (&|| drop(Set::mean_of(&[three.clone(), two.clone()])), "set 1 is [2, 3], set 0 [3, 3]"),
+            (&|| drop(Particles::mean_of(&[three.clone(), two.clone()])), "set 1 is [2, 3], set 0 [3, 3]"),
             (&|| drop(three.combine(&Array2::zeros((2, 5)))), "coefficients (2, 5) of particles [3, 3]"),
             (&|| drop(three.rows(&[0, 3])), "no row 3 in particles [3, 3]"),
             (&|| drop(three.rows(&[])), "no rows of particles [3, 3]"),
-            (&|| drop(Set::stack(&[])), "no sets of particles"),
-            (&|| drop(Set::stack(&[three.clone(), other.clone()])), "do not go together"),
+            (&|| drop(Particles::stack(&[])), "no sets of particles"),
+            (&|| drop(Particles::stack(&[three.clone(), other.clone()])), "do not go together"),
         ];
         for (compute, words) in cases {
             let message = panic_of(compute);
@@ -128,7 +126,7 @@ fn sets_that_do_not_go_together_are_refused_with_both_shapes_on_the_host_and_on_
         assert_eq!(three.clone().zip(one.clone(), sum).shape(), [3, 3]);
         assert_eq!(one.zip(three.clone(), sum).shape(), [3, 3]);
         assert_eq!(
-            (Set::stack(&[three.clone(), two.clone()]).shape(), three.gram(&two).unwrap().dim()),
+            (Particles::stack(&[three.clone(), two.clone()]).shape(), three.gram(&two).unwrap().dim()),
             ([5, 3], (3, 2))
         );
     }

@@ -119,7 +119,8 @@ impl Optimizer {
             let phi = direction.evaluate(&particles);
             return self.step(particles, phi, state);
         }
-        let Some(direction) = direction.into_host() else { unreachable!("a score is where its particles are") };
+        let direction =
+            direction.into_host().expect("a score must be on the device of its particles, and of their precision");
         self.follow_on_host(particles, &direction, state)
     }
 

@@ -19,8 +19,6 @@ use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::Optimizer;
 use ndarray::Array2;
 
-type Gauss = MeanField;
-
 fn f64_session() -> Session {
     Session::open::<Flex>(Precision::F64).unwrap()
 }
@@ -29,7 +27,7 @@ fn row(values: &[f64], session: &Session) -> Particles {
     particles(&Array2::from_shape_vec((1, values.len()), values.to_vec()).unwrap(), session)
 }
 
-fn gauss(mean: &[f64], rho: &[f64], session: &Session) -> Gauss {
+fn gauss(mean: &[f64], rho: &[f64], session: &Session) -> MeanField {
     MeanField { mean: row(mean, session), rho: row(rho, session) }
 }
 
@@ -75,7 +73,7 @@ const P: [f64; 6] = [-0.1, -1.0, 0.5, -1.0, -0.3, 0.9];
 fn both_gradients_of_the_kl_are_its_finite_differences() {
     let session = f64_session();
     let (q, p) = (gauss(&Q[..3], &Q[3..], &session), gauss(&P[..3], &P[3..], &session));
-    let both = |g: Gauss| [values(&g.mean), values(&g.rho)].concat();
+    let both = |g: MeanField| [values(&g.mean), values(&g.rho)].concat();
     // Differences of step h are off by h² = 1e-10 times a third derivative of some hundred here, and by 1e-16/h.
     for (got, want) in [
         (q.kl_gradient(&p), differences(|x| kl(x, &P), &Q, 1e-5)),

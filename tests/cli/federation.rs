@@ -108,6 +108,20 @@ fn three_sites_train_together_and_no_row_and_no_path_reaches_the_server() {
 }
 
 #[test]
+#[cfg(feature = "ndarray")]
+fn a_site_computes_on_its_own_backend_and_not_on_the_servers() {
+    let place = place();
+    let site = place.text("1/site.toml");
+    place.write("1/site.toml", format!("backend = \"ndarray\"\n{site}"));
+    place.works(&line("--out runs/a"));
+    for (site, backend) in [("0", "flex on "), ("1", "ndarray on ")] {
+        let summary = place.json(&format!("{site}/state/{}/results/summary.json", runs_at(&place, site)[0]));
+        let facts = summary["facts"].to_string();
+        assert!(facts.contains(&format!("[\"backend\",\"{backend}")), "{site}: {facts}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
     let place = place();
     place.write("1/rows.csv", rows(1, 100, 0.3).replace("flow", "Flow"));

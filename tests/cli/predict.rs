@@ -55,6 +55,9 @@ fn predictions_go_to_a_file_and_on_another_backend() {
     let printed = place.works("predict run --input more.csv").stdout;
     assert_eq!(place.works("predict run --input more.csv --out p.csv").stdout, "");
     assert_eq!(place.text("p.csv"), printed);
+    if cfg!(not(feature = "cuda")) {
+        place.refuses("predict run --input more.csv --backend cuda", &["backend \"cuda\" is not compiled in"]);
+    }
     let other = if cfg!(feature = "ndarray") { "ndarray" } else { "flex" };
     let other = cells(&place.works(&format!("predict run --input more.csv --backend {other}")).stdout);
     for (row, want) in other.iter().zip(cells(&printed)).skip(1) {

@@ -193,8 +193,8 @@ fn interleave(blocks: &[burn::tensor::Tensor<2>]) -> Vec<f64> {
 }
 
 /// The variance at the fixed point: the mean over coordinates of the sample variance after a long run.
-fn check_variance_law<B: Backend>(case: &Case) {
-    let session = Session::open::<B>(Precision::F64).unwrap();
+fn check_variance_law(case: &Case) {
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
     let (d, n) = (case.number("d") as usize, case.number("N") as usize);
     let bandwidth = rule(case.input("bandwidth_rule").as_str().unwrap());
     let mut rng = rand::rngs::ChaCha12Rng::seed_from_u64(1);
@@ -268,7 +268,7 @@ fn particles_that_almost_meet_keep_their_digits() {
 fn particles_collapse_to_the_variance_that_the_law_predicts() {
     let cases: Vec<_> = golden("svgd").into_iter().filter(|case| case.name().starts_with("variance at")).collect();
     assert_eq!(cases.len(), 3);
-    cases.iter().for_each(check_variance_law::<Flex>);
+    cases.iter().for_each(check_variance_law);
 }
 
 fn kde(case: &Case, mode: KdeMode, session: &Session) -> Kde {
@@ -276,13 +276,13 @@ fn kde(case: &Case, mode: KdeMode, session: &Session) -> Kde {
     Kde::new(&particles(&matrix(case.input("particles")), session), config).unwrap()
 }
 
-fn check_exact_kde<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::open::<B>(precision).unwrap();
+fn check_exact_kde(case: &Case, precision: Precision) {
+    let session = Session::open::<Flex>(precision).unwrap();
     let kde = kde(case, KdeMode::Exact, &session);
     let x = Array2::from_shape_vec((1, flat(case.input("x")).len()), flat(case.input("x"))).unwrap();
     let x = particles(&x, &session);
     let tolerance = case.tolerance(precision);
-    let label = |part: &str| format!("{} ({}): {part}", case.name(), B::NAME);
+    let label = |part: &str| format!("{} ({}): {part}", case.name(), Flex::NAME);
     let score = kde.score(&x).unwrap().evaluate(&x);
     let weights: Vec<f64> = kde.weights(&x).unwrap().iter().copied().collect();
     assert_close(&kde.log_density(&x).unwrap(), &flat(case.expected("logpdf")), tolerance, &label("log density"));
@@ -310,7 +310,7 @@ fn check_reference_kde(case: &Case) {
     }
 }
 
-fn check_kde<B: Backend>(precision: Precision) {
+fn check_kde(precision: Precision) {
     let mut seen = [0; 3];
     for case in golden("kde") {
         match case.name() {
@@ -327,7 +327,7 @@ fn check_kde<B: Backend>(precision: Precision) {
             }
             _ => {
                 seen[2] += 1;
-                check_exact_kde::<B>(&case, precision);
+                check_exact_kde(&case, precision);
             }
         }
     }
@@ -336,12 +336,12 @@ fn check_kde<B: Backend>(precision: Precision) {
 
 #[test]
 fn density_estimates_on_flex_in_f64() {
-    check_kde::<Flex>(Precision::F64);
+    check_kde(Precision::F64);
 }
 
 #[test]
 fn density_estimates_on_flex_in_f32() {
-    check_kde::<Flex>(Precision::F32);
+    check_kde(Precision::F32);
 }
 
 #[test]

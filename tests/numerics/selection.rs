@@ -2,7 +2,7 @@
 //! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25).
 
 use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
-use fedstein::backend::{Backend, Flex, Precision, Session};
+use fedstein::backend::{Flex, Precision, Session};
 use fedstein::random::Streams;
 use fedstein::schedule::Action;
 use fedstein::schedule::indicator::inner_products;
@@ -24,20 +24,20 @@ fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
     Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
 }
 
-fn product_on<B: Backend>(
+fn product_on(
     kernel: &Kernel,
     x: &Array2<f64>,
     first: &Array2<f64>,
     second: &Array2<f64>,
     precision: Precision,
 ) -> SteinProduct {
-    let session = Session::open::<B>(precision).unwrap();
+    let session = Session::open::<Flex>(precision).unwrap();
     let form = SteinForm::new(kernel, &particles(x, &session)).unwrap().unwrap();
     form.product(&particles(first, &session), &particles(second, &session)).unwrap()
 }
 
 fn product(kernel: &Kernel, x: &Array2<f64>, first: &Array2<f64>, second: &Array2<f64>) -> SteinProduct {
-    product_on::<Flex>(kernel, x, first, second, Precision::F64)
+    product_on(kernel, x, first, second, Precision::F64)
 }
 
 // ------------------------------------------------------------------------------------------------- golden cases
@@ -54,10 +54,10 @@ fn kernel(case: &Case) -> (Kernel, f64) {
     }
 }
 
-fn check_discrepancy<B: Backend>(case: &Case, precision: Precision) {
+fn check_discrepancy(case: &Case, precision: Precision) {
     let (kernel, factor) = kernel(case);
     let (x, s) = (matrix(case.input("particles")), matrix(case.input("scores")));
-    let got = product_on::<B>(&kernel, &x, &s, &s, precision);
+    let got = product_on(&kernel, &x, &s, &s, precision);
     let check = |got: &[f64], key: &str| {
         let scaled: Vec<f64> = got.iter().map(|value| factor * value).collect();
         assert_close(&scaled, &flat(case.expected(key)), case.tolerance(precision), &format!("{} {key}", case.name()));
@@ -85,10 +85,10 @@ fn check_discrepancy<B: Backend>(case: &Case, precision: Precision) {
     }
 }
 
-fn check_inner_product<B: Backend>(case: &Case, precision: Precision) {
+fn check_inner_product(case: &Case, precision: Precision) {
     let (kernel, factor) = kernel(case);
     let of = |key: &str| matrix(case.input(key));
-    let got = product_on::<B>(&kernel, &of("particles"), &of("scores_1"), &of("scores_2"), precision).v * factor;
+    let got = product_on(&kernel, &of("particles"), &of("scores_1"), &of("scores_2"), precision).v * factor;
     assert_close(&[got], &flat(case.expected("HIP")), case.tolerance(precision), case.name());
 }
 
@@ -98,8 +98,8 @@ fn policies() -> [(&'static str, Negative); 3] {
     [("clip", Negative::Clip), ("shift", Negative::Shift), ("softmax", softmax)]
 }
 
-fn check_clients<B: Backend>(case: &Case, precision: Precision) {
-    let session = Session::open::<B>(precision).unwrap();
+fn check_clients(case: &Case, precision: Precision) {
+    let session = Session::open::<Flex>(precision).unwrap();
     let (kernel, _) = kernel(case);
     let form = SteinForm::new(&kernel, &particles(&matrix(case.input("particles")), &session)).unwrap().unwrap();
     let scores = case.input("client_scores").as_array().unwrap().iter().map(|s| particles(&matrix(s), &session));
@@ -127,20 +127,20 @@ fn check_probabilities(case: &Case, precision: Precision) {
 }
 
 /// n V of n exact samples of N(0, I₂), over 20 seeds: E = d + 2d/h. A wrong sign of the cross terms gives V of order 1.
-fn check_exact_samples<B: Backend>(case: &Case, precision: Precision) {
+fn check_exact_samples(case: &Case, precision: Precision) {
     let want = flat(&case.expected("expected_V_times_n")["value"]);
     for n in flat(case.input("n")) {
         let one = |seed: u64| {
             let x = normal((n as usize, 2), &mut ChaCha12Rng::seed_from_u64(seed));
             let s = x.mapv(|value| -value);
-            n * product_on::<B>(&Kernel::Rbf(fixed(case.number("h"))), &x, &s, &s, precision).v
+            n * product_on(&Kernel::Rbf(fixed(case.number("h"))), &x, &s, &s, precision).v
         };
         let mean = (0..20).map(one).sum::<f64>() / 20.0;
         assert_close(&[mean], &want, case.tolerance(precision), &format!("{}, n = {n}", case.name()));
     }
 }
 
-fn check_golden<B: Backend>(precision: Precision) {
+fn check_golden(precision: Precision) {
     let mut seen = [0; 5];
     for case in golden("ksd_hip") {
         let has = |key: &str| !case.input(key).is_null();
@@ -153,11 +153,11 @@ fn check_golden<B: Backend>(precision: Precision) {
         };
         seen[kind] += 1;
         match kind {
-            0 => check_clients::<B>(&case, precision),
-            1 => check_discrepancy::<B>(&case, precision),
-            2 => check_inner_product::<B>(&case, precision),
+            0 => check_clients(&case, precision),
+            1 => check_discrepancy(&case, precision),
+            2 => check_inner_product(&case, precision),
             3 => check_probabilities(&case, precision),
-            _ => check_exact_samples::<B>(&case, precision),
+            _ => check_exact_samples(&case, precision),
         }
     }
     assert_eq!(seen, [1, 9, 4, 5, 1]);
@@ -165,12 +165,12 @@ fn check_golden<B: Backend>(precision: Precision) {
 
 #[test]
 fn golden_cases_on_flex_in_f64() {
-    check_golden::<Flex>(Precision::F64);
+    check_golden(Precision::F64);
 }
 
 #[test]
 fn golden_cases_on_flex_in_f32() {
-    check_golden::<Flex>(Precision::F32);
+    check_golden(Precision::F32);
 }
 
 #[test]

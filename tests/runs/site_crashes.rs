@@ -126,7 +126,8 @@ fn a_process_that_ends_at_any_file_operation_of_a_visit_leaves_the_same_replies(
                 let place = TempDir::new().unwrap();
                 lay_out(place.path(), &state);
                 let again = SiteConfig { state: place.path().to_owned(), ..site.clone() };
-                let answer = |parcel: &Parcel| SiteClient::new(again.clone(), rows.clone()).answer(parcel.clone());
+                let answer =
+                    |parcel: &Parcel| SiteClient::new(again.clone(), rows.clone()).unwrap().answer(parcel.clone());
                 assert!(answer(&visit.request) == visit.reply, "{kind}: another reply after a crash");
                 assert!(answer(&next.request) == next.reply, "{kind}: another reply after the visit");
                 tried += 1;

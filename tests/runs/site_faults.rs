@@ -44,7 +44,7 @@ fn of_config(text: &str, task: Task) -> After {
 
 impl After {
     fn answer(&self, parcel: &Parcel) -> Parcel {
-        SiteClient::new(self.site.clone(), SiteRows::read(&self.site).unwrap()).answer(parcel.clone())
+        SiteClient::new(self.site.clone(), SiteRows::read(&self.site).unwrap()).unwrap().answer(parcel.clone())
     }
 
     fn refusal(&self, parcel: &Parcel) -> String {

@@ -115,7 +115,7 @@ fn carrier(sites: &[SiteConfig], on_the_way: &OnTheWay) -> Threads {
         let (site, on_the_way) = (site.clone(), on_the_way.clone());
         let rows = SiteRows::read(&site).unwrap();
         let answer = move |parcel: Parcel| {
-            let answer = SiteClient::new(site.clone(), rows.clone()).answer(parcel.clone());
+            let answer = SiteClient::new(site.clone(), rows.clone()).unwrap().answer(parcel.clone());
             on_the_way(peer, parcel, answer)
         };
         Box::new(answer) as Box<dyn FnMut(Parcel) -> Parcel + Send>

@@ -51,7 +51,7 @@ fn same_optimisation() -> Result<(), Failure> {
         lock.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"')).collect();
     let (root, python) = (read("Cargo.toml")?, read("python/Cargo.toml")?);
     let (mut root, python) = (profile(&root), profile(&python));
-    root.retain(|name, _| crates.contains(name));
+    root.retain(|name, _| ["debug", "strip"].contains(name) || crates.contains(name));
     if root == python {
         return Ok(());
     }
@@ -61,16 +61,18 @@ fn same_optimisation() -> Result<(), Failure> {
     missing.retain(|name, value| python.get(name) != Some(value));
     more.retain(|name, value| root.get(name) != Some(value));
     Err(format!(
-        "[profile.release.package] of python/Cargo.toml must be that of Cargo.toml for the crates of python/Cargo.lock; it \
+        "[profile.release] of python/Cargo.toml must be that of Cargo.toml for the crates of python/Cargo.lock; it \
          lacks{}\nand has{}",
         listed(&missing),
         listed(&more)
     ))
 }
 
-/// The lines of `[profile.release.package]`, the last table of a manifest, as names and values.
+/// The lines of `[profile.release]` and `[profile.release.package]` of a manifest, as names and values.
 fn profile(manifest: &str) -> BTreeMap<&str, &str> {
-    let lines = manifest.lines().skip_while(|line| *line != "[profile.release.package]").skip(1);
+    let tables = ["[profile.release]", "[profile.release.package]"];
+    let lines = manifest.lines().skip_while(|line| !tables.contains(line));
+    let lines = lines.take_while(|line| !line.starts_with('[') || tables.contains(line));
     lines.filter_map(|line| line.split_once(" = ")).filter(|(name, _)| !name.starts_with('#')).collect()
 }
 

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::{Config, schema, word};
 
 /// The key of the backend. Its value does not count: a run is told its backend by its caller.
-const BACKEND: &str = "backend";
+pub(in crate::experiment) const BACKEND: &str = "backend";
 
 impl Config {
     /// Checks that every value is one of its key, as [`Config::load`] has done for the text that it read.
