@@ -16,11 +16,6 @@ from numpy.typing import NDArray
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The federations over Flower come first: each takes minutes, in which it mostly waits for processes."""
-    items.sort(key=lambda item: not item.path.name.startswith("test_flower"))
-
-
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c() -> None:
     """Ctrl-C interrupts also where the tests are a background job of a shell, which starts its jobs without it."""
