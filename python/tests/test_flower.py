@@ -215,6 +215,7 @@ def trained(out: Path) -> list[str]:
     return [line.split(",")[1] for line in (out / "rounds.csv").read_text().splitlines()[1:]]
 
 
+@pytest.mark.skipif("FEDSTEIN_NIGHTLY" not in os.environ, reason="minutes of waiting; .ci/nightly has it")
 def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_later(
     roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_lat
     assert trained(out) == ["0", "0", "0", "1"] and (4, 1, "unanswered") not in found, found
 
 
+@pytest.mark.skipif("FEDSTEIN_NIGHTLY" not in os.environ, reason="minutes of waiting; .ci/nightly has it")
 def test_a_site_whose_own_file_is_damaged_in_the_middle_fails_and_takes_part_again_when_it_is_mended(
     roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -290,6 +292,7 @@ def train(message, context):
 """
 
 
+@pytest.mark.skipif("FEDSTEIN_NIGHTLY" not in os.environ, reason="minutes of waiting; .ci/nightly has it")
 def test_a_site_whose_replies_are_not_numbers_has_the_effect_of_that_fault_in_a_run_without_flower(
     roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
 ) -> None:
