@@ -1,4 +1,5 @@
-//! Settings of the C library's allocator for large blocks. They are a part of the command, not of the library.
+//! Settings of the C library's allocator for large blocks. They are a part of the command, not of the library; tests have
+//! them from `.cargo/config.toml`.
 //!
 //! Scores and particles of a large set are blocks of tens of megabytes. glibc returns such blocks to the kernel and
 //! allocates them again in every step, and the kernel zeroes each page again. That took half of an SVGD step of 100

@@ -46,7 +46,7 @@ impl Cholesky {
     }
 
     /// L⁻¹, lower triangular `[n, n]`.
-    pub fn inverse_lower(&self) -> Array2<f64> {
+    fn inverse_lower(&self) -> Array2<f64> {
         let mut inverse = Array2::eye(self.lower.nrows());
         self.solve_lower_in(&mut inverse, true);
         inverse
