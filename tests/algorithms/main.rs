@@ -8,6 +8,7 @@ mod common;
 mod driven;
 mod factors;
 mod gaussian;
+mod gaussian_process;
 mod known_posterior;
 mod newton;
 mod personal;
