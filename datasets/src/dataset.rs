@@ -244,6 +244,12 @@ impl Dataset {
         Ok(())
     }
 
+    /// What a natural client is called: its name, or its number where it has none.
+    pub fn client_name(&self, client: usize) -> String {
+        let named = self.client_names.as_ref().and_then(|names| names.get(client));
+        named.map_or_else(|| client.to_string(), String::clone)
+    }
+
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.features.nrows()

@@ -43,6 +43,7 @@ mod error;
 mod exact_sum;
 pub mod fetch;
 pub mod format;
+mod leave_out;
 pub mod moments;
 pub mod normalize;
 pub mod partition;

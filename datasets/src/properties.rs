@@ -11,6 +11,8 @@ pub struct DataProperties {
     pub superclasses: bool,
     /// Whether rows have groups that stay together.
     pub groups: bool,
+    /// Whether the test rows are those of natural clients without training rows.
+    pub unseen_clients: bool,
 }
 
 /// The kind of the target.
@@ -29,12 +31,16 @@ pub enum TargetKind {
 impl DataProperties {
     /// The properties of rows with this number of classes, without natural clients or superclasses.
     pub const fn classes(count: usize) -> Self {
-        Self { target: TargetKind::Classes(Some(count)), natural_clients: false, superclasses: false, groups: false }
+        Self::of_target(TargetKind::Classes(Some(count)))
     }
 
     /// The properties of rows with real targets, without natural clients.
-    pub const REGRESSION: Self =
-        Self { target: TargetKind::Real, natural_clients: false, superclasses: false, groups: false };
+    pub const REGRESSION: Self = Self::of_target(TargetKind::Real);
+
+    /// The properties of rows with such a target, without natural clients, superclasses or groups.
+    pub(crate) const fn of_target(target: TargetKind) -> Self {
+        Self { target, natural_clients: false, superclasses: false, groups: false, unseen_clients: false }
+    }
 
     /// Whether the target is a number.
     pub fn is_regression(&self) -> bool {

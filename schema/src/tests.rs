@@ -88,6 +88,23 @@ fn cells_are_a_list_of_texts_or_those_of_each_column() {
 }
 
 #[test]
+fn clients_are_a_list_of_texts() {
+    let check = |text: &str| {
+        let value = format!("x = {text}").parse::<toml::Table>().unwrap().remove("x").unwrap();
+        Accepts::Clients.check(&value).map(|value| value.to_string())
+    };
+    for (given, read) in
+        [("[\"north\", 3]", "[\"north\", \"3\"]"), ("\"north\"", "[\"north\"]"), ("7", "[\"7\"]"), ("[]", "[]")]
+    {
+        assert_eq!(check(given).as_deref(), Ok(read), "{given}");
+    }
+    for given in ["true", "\"\"", "[[1]]", "{ a = 1 }"] {
+        let message = check(given).unwrap_err();
+        assert_eq!(message, "a client's name, or a list of them, such as [\"north\", 3]", "{given}");
+    }
+}
+
+#[test]
 fn columns_are_a_list_of_texts_or_a_word() {
     let check = |text: &str| {
         let value = format!("x = {text}").parse::<toml::Table>().unwrap().remove("x").unwrap();

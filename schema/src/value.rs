@@ -129,6 +129,9 @@ pub enum Accepts {
     },
     /// The name of a class, or `""`; a whole number is turned into text.
     Class,
+    /// Clients by their names, each a text that is not empty or a number: a list of them, or one, which are turned into a
+    /// list of texts.
+    Clients,
     /// A run's name, fit to be a directory: letters, digits, `-`, `_`, `.`, not starting with a dot.
     Name,
     /// One ASCII character, or `tab`.
@@ -179,6 +182,7 @@ impl Accepts {
                 format!("{columns}; or {}", list(words))
             }
             Self::Class => "a class as the target column writes it, or \"\"".to_string(),
+            Self::Clients => "a client's name, or a list of them, such as [\"north\", 3]".to_string(),
             Self::Name => "a name of letters, digits, `-`, `_` and `.`, at most 100, not starting with `.`".to_string(),
             Self::Character => "one ASCII character, or `tab`".to_string(),
             Self::Choice(words) => format!("one of {}", list(words)),
@@ -218,7 +222,7 @@ impl Accepts {
                 let of_column = |(name, value): (&String, &Value)| Some((name.clone(), cells(value)?));
                 columns.iter().map(of_column).collect::<Option<_>>().map(Value::Table)
             }
-            (Self::Cells, value) => cells(value),
+            (Self::Cells | Self::Clients, value) => cells(value),
             (Self::Name, Value::String(text)) => is_name(text).then(|| value.clone()),
             (Self::Character, Value::String(text)) => is_character(text).then(|| value.clone()),
             (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {

@@ -34,7 +34,8 @@ pub struct Init {
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 
-    /// Write a study beside the config as well, <FILE>-models.toml, which compares models on validation rows
+    /// Write studies beside the config as well: <FILE>-models.toml compares models on validation rows, and with three clients
+    /// or more <FILE>-left-out.toml scores the model at each client when it takes no part
     #[arg(long)]
     pub study: bool,
 

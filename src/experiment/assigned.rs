@@ -57,7 +57,9 @@ pub(super) fn assigned(
     let partition = datasets::partition(&scheme, &data.train, &mut streams.rng(Purpose::Partition, 0, 0))?;
     let data = scaled_by_trained_rows(data, &partition);
     let data = with_evaluated_rows(config, data, &partition)?;
-    let rare = rare_classes::note(config, &data.train.targets, &data.test.targets)?;
+    let (trained, evaluated) = (&data.train.targets, &data.test.targets);
+    let rare = rare_classes::note(config, trained, evaluated)?;
+    let untrained = rare_classes::note_on_untrained(trained, evaluated);
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
@@ -71,8 +73,16 @@ pub(super) fn assigned(
     let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
     let (prior, corrected) = prior_correction::class_prior(config, counts, class_weights.as_deref())?.unzip();
     let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), prior.as_ref());
-    let notes =
-        data.notes.iter().chain(&partition.notes).chain(&note).chain(&corrected).chain(&rare).cloned().collect();
+    let notes = data
+        .notes
+        .iter()
+        .chain(&partition.notes)
+        .chain(&note)
+        .chain(&corrected)
+        .chain(&rare)
+        .chain(&untrained)
+        .cloned()
+        .collect();
     let rotation = rotation::of(config, &data, &partition)?;
     let data = match &rotation {
         Some(rotation) => rotation::applied(rotation, data)?,

@@ -295,9 +295,18 @@ impl Card<'_> {
                 "Settings may have been chosen on the rows of these results, which then are better than on new rows.",
             );
         }
-        limit(
-            "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known.",
-        );
+        let data = self.config.data().map(|data| data.properties()).ok();
+        limit(match data {
+            Some(data) if data.unseen_clients => {
+                "The numbers are those of clients that took no part in the training, and of rows like theirs: at the other clients they may be better. Rows of other times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known."
+            }
+            Some(data) if data.natural_clients => {
+                "The numbers are those of rows like the ones above, of clients that took part in the training. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known, and runs with `data.leave_out` say how well such a model does at a client that takes no part (docs/study.md)."
+            }
+            _ => {
+                "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known."
+            }
+        });
         limit(
             "Nothing here says whether predictions are right for single groups of rows; `fedstein evaluate --by` and the Python package compare groups.",
         );

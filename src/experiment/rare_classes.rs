@@ -1,4 +1,4 @@
-//! A note about classes of which hardly any row is evaluated.
+//! Notes about classes of which hardly any row is evaluated, or none is trained on.
 
 use super::config::Config;
 use super::schema::ConfigError;
@@ -30,7 +30,9 @@ pub(super) fn note(config: &Config, trained: &Targets, evaluated: &Targets) -> R
     let listed: Vec<String> = few.iter().take(LISTED).map(class).collect();
     let more = if few.len() > LISTED { format!(" and {} more classes", few.len() - LISTED) } else { String::new() };
     let remedy = match config.data()? {
-        DataConfig::Csv(csv) if csv.test_path.is_empty() && csv.split == TestSplit::Random => {
+        DataConfig::Csv(csv)
+            if csv.test_path.is_empty() && csv.leave_out.is_empty() && csv.split == TestSplit::Random =>
+        {
             "; data.split = \"by-class\" gives each class its share of the test rows"
         }
         _ => "",
@@ -44,4 +46,21 @@ pub(super) fn note(config: &Config, trained: &Targets, evaluated: &Targets) -> R
             if few.len() == 1 { "it" } else { "them" }
         )
     }))
+}
+
+/// The note on classes of the rows that are evaluated of which there is no training row; `None` where there are none.
+pub(super) fn note_on_untrained(trained: &Targets, evaluated: &Targets) -> Option<String> {
+    let (Targets::Classes { labels, names }, Targets::Classes { labels: all, .. }) = (evaluated, trained) else {
+        return None;
+    };
+    let (counts, known) = (evaluated.counts(0..labels.len()), trained.counts(0..all.len()));
+    let unknown = names.iter().zip(&counts).zip(known).filter(|((_, count), known)| **count > 0 && *known == 0);
+    let listed: Vec<String> =
+        unknown.map(|((name, count), _)| format!("`{}` ({count})", quoted(name))).take(LISTED).collect();
+    (!listed.is_empty()).then(|| {
+        format!(
+            "no training row is of class {}, as are rows that are evaluated: the model has not learned it",
+            listed.join(", ")
+        )
+    })
 }

@@ -70,6 +70,11 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         let name = config.algorithm.name();
         return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
     }
+    if config.data()?.properties().unseen_clients {
+        let problem = "the rows of these clients are at no site; leave `data.leave_out` empty, and the sites' directories out \
+                       of --sites";
+        return Err(RunError::Config(format!("data.leave_out: {problem}")));
+    }
     let Assigned { data, partition, notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();

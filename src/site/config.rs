@@ -338,6 +338,7 @@ impl SiteData {
             normalise: Normalise::None,
             test_fraction,
             split,
+            leave_out: Vec::new(),
             train_limit: 0,
             test_limit: 0,
         }

@@ -106,6 +106,7 @@ fn pooled(directory: &Path, kind: Kind, sites: &[Rows]) -> TrainTest {
         normalise: Normalise::Standard,
         test_fraction: 0.5,
         split: TestSplit::Random,
+        leave_out: Vec::new(),
         train_limit: 0,
         test_limit: 0,
     };

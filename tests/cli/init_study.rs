@@ -62,3 +62,39 @@ fn a_study_that_was_there_is_not_replaced_and_no_config_is_written_without_it() 
     assert_eq!(place.names("."), ["wards-models.toml", "wards.csv"]);
     place.refuses("init wards.csv --study --out -", &["--study", "leave out `--out -`"]);
 }
+
+/// Rows of three hospitals, and of a fourth with few.
+fn hospitals() -> String {
+    let row = |i: usize| {
+        let hospital = if i < 10 { "tiny" } else { ["north", "east", "south"][i % 3] };
+        format!("{}.5,{},{hospital},{}\n", i * 7 % 13, i * 5 % 11, ["well", "ill"][usize::from(i * 7 % 13 > 6)])
+    };
+    format!("lactate,age,hospital,outcome\n{}", (0..130).map(row).collect::<String>())
+}
+
+#[test]
+fn each_client_with_enough_rows_is_left_out_in_turn_by_a_study_beside_the_config() {
+    let place = Place::new();
+    let printed = place.write("cases.csv", hospitals()).works("init cases.csv --study").stdout;
+    let last = "cases-models.toml: a study that compares models\n\
+                cases-left-out.toml: a study that leaves out each client in turn\nfedstein train cases.toml\n\
+                fedstein study cases-models.toml --jobs 2\nfedstein study cases-left-out.toml --jobs 2\n";
+    assert!(printed.ends_with(last), "{printed}");
+    let text = place.text("cases-left-out.toml");
+    assert!(
+        text.contains("values = [\"east\", \"north\", \"south\"]") && text.contains("One client has fewer"),
+        "{text}"
+    );
+    place.works("study cases-left-out.toml --seeds 1 --quiet");
+    // Each client is one setting, and all of its 40 rows are the test rows.
+    let results = place.text("studies/cases-left-out/results.csv");
+    assert_eq!(results.lines().count(), 4, "{results}");
+    let table = place.text("studies/cases-left-out/table.md");
+    assert!(["east", "north", "south"].iter().all(|client| table.contains(&format!("| {client} | 1 |"))), "{table}");
+
+    // A study that is there is no reason to write half of the files.
+    let place = Place::new();
+    place.write("cases.csv", hospitals()).write("cases-left-out.toml", "");
+    place.refuses("init cases.csv --study", &["--study `cases-left-out.toml` exists", "--force"]);
+    assert_eq!(place.names("."), ["cases-left-out.toml", "cases.csv"]);
+}

@@ -460,3 +460,53 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     let place_of = "predict clean --input new.csv --missing-values";
     place.refuses(&format!("{place_of} ,"), &["--missing-values `,`: it must be a cell or a list of them"]);
 }
+
+#[test]
+fn a_client_that_is_left_out_is_scored_and_takes_no_part() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80)).write("run.toml", config(KEYS, "leave_out = \"s1\"\n"));
+    let printed = place.works("train run.toml --out run");
+    assert!(
+        printed.stderr.contains("1 of the data's clients hold no training row and are left out (`s1`)"),
+        "{}",
+        printed.stderr
+    );
+    let summary = place.json("run/summary.json");
+    assert_eq!(summary["evaluation"]["rows"], 40);
+    assert!(
+        summary["notes"].to_string().contains("the 40 test rows are those of clients that take no part"),
+        "{summary}"
+    );
+    let card = place.text("run/report/MODEL_CARD.md");
+    assert!(card.contains("The numbers are those of clients that took no part in the training"), "{card}");
+    // Its rows are every other line of the file.
+    let lines: Vec<String> = place.table("run/test_lines.csv")[1..].iter().map(|row| row[0].clone()).collect();
+    assert_eq!(lines, (0..40).map(|row| (2 * row + 3).to_string()).collect::<Vec<_>>());
+
+    // The same rows in two files give the same run, but for the classes and clients of the other file.
+    let rows = patients(0, 80);
+    let of = |site: &str| {
+        let own = rows.lines().filter(|line| line.contains(&format!(";{site};")) || line.starts_with("patient"));
+        own.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    place.write("s0.csv", of("s0")).write("s1.csv", of("s1"));
+    let two = config(KEYS, "test_path = \"s1.csv\"\n").replace("table.csv", "s0.csv");
+    place.write("two.toml", two).works("train two.toml --out two");
+    assert_eq!(place.json("two/summary.json")["evaluation"], summary["evaluation"]);
+}
+
+#[test]
+fn a_client_that_is_left_out_has_no_predictor_of_its_own() {
+    let place = Place::new();
+    place.write("table.csv", patients(0, 80)).write("run.toml", config(KEYS, "leave_out = [\"s1\"]\n"));
+    for (keys, mentions) in [
+        ("--set evaluation.personal=true", &["data.leave_out", "`evaluation.personal`"][..]),
+        ("--set partition.validation=0.2 --set evaluation.rows=validation", &["data.leave_out", "`evaluation.rows`"]),
+        ("--set data.leave_out=s7", &["data.leave_out", "no row is of a client `s7`; there are `s0`, `s1`"]),
+        ("--set data.test_path=table.csv", &["data.leave_out", "data.test_path"]),
+        ("--set data.leave_out=true", &["data.leave_out", "a client's name, or a list of them"]),
+    ] {
+        place.refuses(&format!("train run.toml --out run {keys}"), mentions);
+    }
+    place.refuses("site split run.toml --out sites", &["data.leave_out", "at no site"]);
+}

@@ -55,9 +55,10 @@ impl Scheme for ByColumn {
             let listed = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
             notes.push(format!("{absent} of the data's clients hold no training row and are left out{listed}"));
         }
-        let names = train.client_names.as_ref().map_or(Vec::new(), |names| {
-            clients.keys().map(|&client| names.get(client).cloned().unwrap_or_else(|| client.to_string())).collect()
-        });
+        let names = match train.client_names {
+            Some(_) => clients.keys().map(|&client| train.client_name(client)).collect(),
+            None => Vec::new(),
+        };
         Ok(Partition { names, ..Partition::new(clients.into_values().collect(), notes) })
     }
 }

@@ -6,6 +6,7 @@ use crate::columns::codes::{self, Codes};
 use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, text};
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
+use crate::leave_out::{self, LEAVE_OUT, LeftOut};
 use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
@@ -43,10 +44,12 @@ pub struct Csv {
     pub reading: Reading,
     /// The scale of the features; `auto` is `standard`.
     pub normalise: Normalise,
-    /// The share of the rows for testing; not used with `test_path`.
+    /// The share of the rows for testing; not used with `test_path` or `leave_out`.
     pub test_fraction: f64,
     /// How the test rows are drawn.
     pub split: TestSplit,
+    /// The natural clients, by their names, whose rows are the test rows; empty for a split of all rows.
+    pub leave_out: Vec<String>,
     /// The number of training rows to keep; 0 keeps all.
     pub train_limit: usize,
     /// The number of test rows to keep; 0 keeps all.
@@ -85,7 +88,7 @@ const SPLIT: Key = key(
     "split",
     Accepts::Choice(TestSplit::WORDS),
     Text(TestSplit::Random.word()),
-    "How the test rows are drawn: from all rows, or the same share of each class (stratified), or of each client of `client_column`. Not used with `test_path`.",
+    "How the test rows are drawn: from all rows, or the same share of each class (stratified), or of each client of `client_column`. Not used with `test_path` or `leave_out`.",
 );
 
 pub(super) const PATH: Key = required(
@@ -134,10 +137,10 @@ pub(super) const TEST_PATH: Key = key(
     "A second CSV file with the test rows; `test_fraction` is then ignored. `\"\"`: none.",
 );
 
-const KEYS: [Key; 24] = joined(&[
+const KEYS: [Key; 25] = joined(&[
     &[PATH, TARGET, TASK, POSITIVE, HEADER, DELIMITER, CLIENT_COLUMN],
     &READING,
-    &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, TRAIN_LIMIT, TEST_LIMIT],
+    &[TEST_PATH, NORMALISE, TEST_FRACTION, SPLIT, LEAVE_OUT, TRAIN_LIMIT, TEST_LIMIT],
 ]);
 
 /// The training and test rows of a table, in the file's own units.
@@ -174,6 +177,10 @@ impl Csv {
         held_out: HeldOutFiles<'_>,
         rng: &mut impl Rng,
     ) -> Result<Cells, DataError> {
+        if !self.leave_out.is_empty() && !self.test_path.is_empty() {
+            let problem = "the test rows are those of `data.test_path`; leave one of the two empty";
+            return Err(DataError::config("data.leave_out", format!("{:?}", self.leave_out), problem));
+        }
         let columns = CsvOptions {
             target: &self.target,
             header: self.header,
@@ -190,10 +197,15 @@ impl Csv {
             ("data.calibration_path", held_out.calibration),
         ];
         let wanted = Wanted { least_classes, positive: &self.positive };
-        let Files { train, beside: [test, validation, calibration], columns, notes } =
+        let Files { train, beside: [test, validation, calibration], columns, mut notes } =
             read(("data.path", &self.path), beside, &columns, wanted)?;
         let (train, test) = match test {
             Some(test) => (train, test),
+            None if !self.leave_out.is_empty() => {
+                let LeftOut { train, test, notes: of_clients } = leave_out::split(&train, &self.leave_out)?;
+                notes.extend(of_clients);
+                (train, test)
+            }
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
         Ok(Cells { train, test, validation, calibration, columns, notes })
@@ -241,6 +253,7 @@ impl Source for Csv {
             natural_clients: !self.client_column.is_empty(),
             superclasses: false,
             groups: !self.reading.group_column.is_empty(),
+            unseen_clients: !self.leave_out.is_empty(),
         }
     }
 

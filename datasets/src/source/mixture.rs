@@ -14,7 +14,7 @@ use std::path::Path;
 const DSVGD: &str = "R. Kassab, O. Simeone, Federated generalized Bayesian learning via distributed Stein variational gradient descent, 2022";
 
 const PROPERTIES: DataProperties =
-    DataProperties { target: TargetKind::Likelihoods, natural_clients: true, superclasses: false, groups: false };
+    DataProperties { natural_clients: true, ..DataProperties::of_target(TargetKind::Likelihoods) };
 
 /// The 1-D toy of the DSVGD paper: two rows, one likelihood each ([`mixture`]); train and test are the same.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

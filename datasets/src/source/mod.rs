@@ -176,10 +176,10 @@ impl DataProperties {
             Targets::None { .. } => TargetKind::Likelihoods,
         };
         Self {
-            target,
             natural_clients: data.clients.is_some(),
             superclasses: data.superclasses().is_some(),
             groups: data.groups.is_some(),
+            ..Self::of_target(target)
         }
     }
 }

@@ -114,7 +114,7 @@ impl Source for Sites {
     };
 
     fn properties(&self) -> DataProperties {
-        DataProperties { target: TargetKind::AtSites, natural_clients: false, superclasses: false, groups: false }
+        DataProperties::of_target(TargetKind::AtSites)
     }
 
     fn auto_scale(&self) -> Normalise {

@@ -8,6 +8,7 @@ use super::set::manual_file;
 use super::signs::{SIGN_NAMES, SIGNS, sign};
 use super::{DataFile, DataSet, Origin};
 use crate::format::table;
+use crate::leave_out::{self, LEAVE_OUT, LeftOut};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::{DataError, DataProperties, Dataset, Normalise, Targets, split};
 use fedstein_schema::Kind;
@@ -24,8 +25,10 @@ const WIDTH: usize = 100;
 /// be reproduced with it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Vehicle {
-    /// The share of each client's rows for testing; a client keeps at least one for training.
+    /// The share of each client's rows for testing; a client keeps at least one for training. Not used with `leave_out`.
     pub test_fraction: f64,
+    /// The sensors, by their numbers from 0, whose rows are the test rows; empty for a split of each client's rows.
+    pub leave_out: Vec<String>,
     /// The scale of the features; `auto` is `none`: the publisher standardised each client's.
     pub normalise: Normalise,
     /// The number of training rows to keep, 0 for all; they are drawn from all clients together, so that one may lose
@@ -42,6 +45,7 @@ impl Source for Vehicle {
         keys: &[
             NORMALISE,
             TEST_FRACTION.doc("Share of each client's rows held out for the test, drawn with `seed`."),
+            LEAVE_OUT.doc("Sensors, by their numbers from 0, that take no part in the training: all of their rows are test rows, and no others; `test_fraction` is then not used. `[]`: none."),
             TRAIN_LIMIT,
             TEST_LIMIT,
         ],
@@ -57,11 +61,19 @@ impl Source for Vehicle {
     };
 
     fn properties(&self) -> DataProperties {
-        DataProperties { natural_clients: true, ..DataProperties::classes(2) }
+        let unseen_clients = !self.leave_out.is_empty();
+        DataProperties { natural_clients: true, unseen_clients, ..DataProperties::classes(2) }
     }
 
     fn read(&self, data_dir: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        split::within_clients(&read(data_dir)?, self.test_fraction, rng).map(Rows::from)
+        let rows = read(data_dir)?;
+        match self.leave_out.is_empty() {
+            true => split::within_clients(&rows, self.test_fraction, rng).map(Rows::from),
+            false => {
+                let LeftOut { train, test, notes } = leave_out::split(&rows, &self.leave_out)?;
+                Ok(Rows { notes, ..(train, test).into() })
+            }
+        }
     }
 }
 

@@ -41,6 +41,7 @@ fn loaded_with(path: &Path, delimiter: &str) -> Result<TrainTest, DataError> {
         normalise: Normalise::None,
         test_fraction: 0.25,
         split: TestSplit::Random,
+        leave_out: vec![],
         train_limit: 0,
         test_limit: 0,
     };

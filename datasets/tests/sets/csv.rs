@@ -33,6 +33,7 @@ fn read(text: &str, change: impl FnOnce(&mut DataConfig, &Path)) -> Result<Train
         normalise: Normalise::None,
         test_fraction: 0.5,
         split: TestSplit::Random,
+        leave_out: vec![],
         train_limit: 0,
         test_limit: 0,
     });
@@ -181,7 +182,7 @@ fn the_training_file_cannot_be_the_test_file_under_whatever_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.csv"), "1,0\n2,1\n").unwrap();
         let mut config = serde_json::from_str::<DataConfig>(
-            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","positive":"","delimiter":",","client_column":"","ignore":[],"id":[],"group_column":"","categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing_values":[],"missing":"error","missing_target":"error","normalise":"none","test_fraction":0.5,"split":"random","train_limit":0,"test_limit":0}"#,
+            r#"{"kind":"csv","path":"","test_path":"","target":"-1","header":"auto","task":"classification","positive":"","delimiter":",","client_column":"","ignore":[],"id":[],"group_column":"","categorical":[],"boolean":[],"date":[],"date_format":"YYYY-MM-DD","decimal":".","missing_values":[],"missing":"error","missing_target":"error","normalise":"none","test_fraction":0.5,"split":"random","leave_out":[],"train_limit":0,"test_limit":0}"#,
         )
         .unwrap();
         let DataConfig::Csv(Csv { path, test_path, .. }) = &mut config else { panic!() };

@@ -129,7 +129,8 @@ fn a_regression_set_is_split_by_a_line_of_its_list_or_at_random() {
     assert!(message(&uci("yacht", 0), &dir).contains("uci-regression/yacht.csv.gz"));
 }
 
-const VEHICLE: &str = r#"{"kind":"vehicle","test_fraction":0.2,"normalise":"auto","train_limit":0,"test_limit":0}"#;
+const VEHICLE: &str =
+    r#"{"kind":"vehicle","test_fraction":0.2,"leave_out":[],"normalise":"auto","train_limit":0,"test_limit":0}"#;
 
 #[test]
 fn vehicles_are_split_within_each_client_and_partitioned_by_column() {

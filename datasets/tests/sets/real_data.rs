@@ -123,6 +123,7 @@ fn csv(path: PathBuf, target: &str, task: Task, client: &str) -> DataConfig {
         normalise: Normalise::Auto,
         test_fraction: 0.1,
         split: fedstein_datasets::source::TestSplit::Random,
+        leave_out: vec![],
         train_limit: 0,
         test_limit: 0,
     })
@@ -330,16 +331,22 @@ fn navals_constant_columns_are_centred_and_stay_finite() {
     assert!(data.normalisation.target.is_some());
 }
 
+/// Rows of each vehicle client: shared/data/README.md.
+const VEHICLE_ROWS: [u32; 23] =
+    [59, 8, 20, 156, 17, 13, 43, 25, 71, 388, 21, 13, 534, 84, 147, 36, 7, 13, 15, 130, 20, 30, 10];
+
+/// A fifth of each client's rows for testing, or all rows of some.
+fn vehicle(leave_out: &[&str]) -> Vehicle {
+    let leave_out = leave_out.iter().map(|&name| name.to_owned()).collect();
+    Vehicle { test_fraction: 0.2, leave_out, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 }
+}
+
 #[test]
 fn every_vehicle_client_keeps_rows_and_gives_a_fifth_to_the_test() {
     let Some(dir) = data_dir() else { return };
-    let config =
-        DataConfig::Vehicle(Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 });
-    let data = read(&config, &dir);
-    // Rows a client: shared/data/README.md.
-    let rows = [59, 8, 20, 156, 17, 13, 43, 25, 71, 388, 21, 13, 534, 84, 147, 36, 7, 13, 15, 130, 20, 30, 10];
-    let tests = rows.map(|rows| (f64::from(rows) * 0.2).round() as usize);
-    let train: Vec<usize> = rows.iter().zip(tests).map(|(&rows, tests)| rows as usize - tests).collect();
+    let data = read(&vehicle(&[]).into(), &dir);
+    let tests = VEHICLE_ROWS.map(|rows| (f64::from(rows) * 0.2).round() as usize);
+    let train: Vec<usize> = VEHICLE_ROWS.iter().zip(tests).map(|(&rows, tests)| rows as usize - tests).collect();
     assert_eq!(natural_clients(&data.train), train);
     assert_eq!(natural_clients(&data.test), tests);
     assert_eq!((data.train.width(), data.train.classes()), (100, Some(2)));
@@ -465,9 +472,7 @@ fn fedwbas_clients_hold_five_labels_and_are_tested_on_all_images_of_them() {
 #[test]
 fn a_vehicle_client_is_tested_on_its_own_rows() {
     let Some(dir) = data_dir() else { return };
-    let config =
-        DataConfig::Vehicle(Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 });
-    let data = read(&config, &dir);
+    let data = read(&vehicle(&[]).into(), &dir);
     let config = PartitionScheme::ByColumn(ByColumn {}).into();
     let assigned = partition(&config, &data.train, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
     let assigned = assigned.with_tests(&config, &data.train, &data.test, &mut ChaCha8Rng::seed_from_u64(2)).unwrap();
@@ -478,17 +483,25 @@ fn a_vehicle_client_is_tested_on_its_own_rows() {
 }
 
 #[test]
+fn a_vehicle_client_that_is_left_out_gives_all_of_its_rows_to_the_test_and_is_no_client() {
+    let Some(dir) = data_dir() else { return };
+    let data = read(&vehicle(&["12", "0"]).into(), &dir);
+    let rows = VEHICLE_ROWS.iter().enumerate().filter(|(client, _)| ![12, 0].contains(client));
+    assert_eq!(natural_clients(&data.train), rows.map(|(_, &rows)| rows as usize).collect::<Vec<_>>());
+    assert_eq!(natural_clients(&data.test), [59, 534]);
+}
+
+#[test]
 fn properties_known_before_the_rows_are_read_are_correct() {
     let Some(dir) = data_dir() else { return };
     let mnist = Mnist { classes: vec![], normalise: Normalise::Auto, train_limit: 9, test_limit: 9 };
-    let vehicle = Vehicle { test_fraction: 0.2, normalise: Normalise::Auto, train_limit: 0, test_limit: 0 };
     let configs = [
         mnist.into(),
         photographs(false, Normalise::Auto),
         photographs(true, Normalise::Auto),
         raetsch(RaetschSet::Heart, false, RaetschSplit::Random),
         uci(UciSet::Yacht, 0),
-        vehicle.into(),
+        vehicle(&[]).into(),
         csv(dir.join("uci-regression/naval.csv.gz"), "-1", Task::Regression, ""),
     ];
     for config in configs {

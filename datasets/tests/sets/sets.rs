@@ -54,12 +54,12 @@ fn configs_have_the_words_of_the_documentation() {
     for text in [
         r#"{"kind":"raetsch","set":"breast-cancer","distinct":true,"split":"raetsch","test_fraction":0.2,"normalise":"none","train_limit":1,"test_limit":2}"#,
         r#"{"kind":"uci-regression","set":"wine-red","test_split":-1,"test_fraction":0.1,"normalise":"auto","train_limit":1,"test_limit":2}"#,
-        r#"{"kind":"vehicle","test_fraction":0.2,"normalise":"auto","train_limit":1,"test_limit":2}"#,
+        r#"{"kind":"vehicle","test_fraction":0.2,"leave_out":[],"normalise":"auto","train_limit":1,"test_limit":2}"#,
     ] {
         assert_eq!(serde_json::to_string(&config(text)).unwrap(), text);
         assert!(text.contains(config(text).kind()) && config(text).limits() == (1, 2));
     }
-    let csv = r#"{"kind":"csv","path":"a.csv","test_path":"","target":"-1","header":"auto","task":"regression","positive":"","delimiter":",","client_column":"","ignore":["note"],"id":[],"group_column":"","categorical":"auto","boolean":[],"date":["born"],"date_format":"DD.MM.YYYY","decimal":".","missing_values":[],"missing":"mean","missing_target":"drop","normalise":"standard","test_fraction":0.2,"split":"by-class","train_limit":0,"test_limit":0}"#;
+    let csv = r#"{"kind":"csv","path":"a.csv","test_path":"","target":"-1","header":"auto","task":"regression","positive":"","delimiter":",","client_column":"","ignore":["note"],"id":[],"group_column":"","categorical":"auto","boolean":[],"date":["born"],"date_format":"DD.MM.YYYY","decimal":".","missing_values":[],"missing":"mean","missing_target":"drop","normalise":"standard","test_fraction":0.2,"split":"by-class","leave_out":["9"],"train_limit":0,"test_limit":0}"#;
     assert_eq!(serde_json::to_string(&config(csv)).unwrap(), csv);
     // No key has a default here.
     assert!(serde_json::from_str::<DataConfig>(r#"{"kind":"mnist"}"#).is_err());

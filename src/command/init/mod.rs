@@ -1,10 +1,11 @@
 //! `fedstein init` and `fedstein site init`: look at the columns of a table, and write a config or a site's own file with
-//! comments for it, or beside the config a study that compares models.
+//! comments for it, or beside the config studies of models and of clients that take no part.
 
 mod cells;
 mod choice;
 mod config;
 mod document;
+mod left_out;
 mod length;
 mod models;
 mod names;
@@ -29,7 +30,7 @@ use suspects::Suspects;
 /// Runs the command.
 ///
 /// # Errors
-/// The table cannot be read or has no column to predict, or the config or its study cannot be written.
+/// The table cannot be read or has no column to predict, or the config or its studies cannot be written.
 pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
@@ -37,13 +38,15 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let stays = typed.study && !force && out.is_file();
     check_out(out, table, *force || stays)?;
     let to_screen = out == Path::new("-");
-    let study = typed.study.then(|| study_beside(out, *force)).transpose()?;
+    let base = typed.study.then(|| name_in_studies(out)).transpose()?;
     let declared = typed.missing_values.read()?;
     let found = survey(table, target.as_deref(), &declared).map_err(RunError::from)?;
     let choice =
         Choice::of(&found, target.as_deref(), Whose::ManyClients).map_err(|problem| refused(table, &problem))?;
     let name = config::run_name(if to_screen { table } else { out });
     let text = config::of_run((in_utf8(table)?, &name), &found, &choice)?;
+    let studies: Vec<Study> = base.iter().flat_map(|base| Study::all((out, base), &choice)).collect();
+    studies.iter().try_for_each(|study| output::check_as("--study", &study.path, *force))?;
     if !stays {
         output::write(out, &text, *force)?;
     }
@@ -54,10 +57,10 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     if stays {
         files.push(format!("{} was there and stays as it is; --force replaces it", out.display()));
     }
-    if let Some((study, base)) = &study {
-        output::write(study, &models::of_config(base, &choice), *force)?;
-        files.push(format!("{}: a study that compares models", study.display()));
-        next.push(shell::line(&["fedstein", "study", &study.display().to_string(), "--jobs", "2"]));
+    for Study { path, text, about } in &studies {
+        output::write(path, text, *force)?;
+        files.push(format!("{}: {about}", path.display()));
+        next.push(shell::line(&["fedstein", "study", &path.display().to_string(), "--jobs", "2"]));
     }
     let next = if choice.untrainable().is_some() { Vec::new() } else { next };
     print_text(&said(out, (&found, &choice), &[files, next].concat()))
@@ -85,15 +88,37 @@ pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
     print_text(&said(out, (&found, &choice), &[next]))
 }
 
-/// The path of the study of a config, which can be written, and the name of the config's file.
-fn study_beside(config: &Path, force: bool) -> Result<(PathBuf, String), CliError> {
+/// A study beside a config.
+struct Study {
+    path: PathBuf,
+    text: String,
+    /// What it asks, for the list of files.
+    about: &'static str,
+}
+
+impl Study {
+    /// The studies of a config of this name.
+    fn all((config, base): (&Path, &str), choice: &Choice<'_>) -> Vec<Self> {
+        let models = Self {
+            path: models::path_of(config),
+            text: models::of_config(base, choice),
+            about: "a study that compares models",
+        };
+        let left_out = left_out::of_config(base, choice).map(|text| Self {
+            path: left_out::path_of(config),
+            text,
+            about: "a study that leaves out each client in turn",
+        });
+        std::iter::once(models).chain(left_out).collect()
+    }
+}
+
+/// The name of a config's file, as studies in the same directory name it.
+fn name_in_studies(config: &Path) -> Result<String, CliError> {
     if config == Path::new("-") {
         return Err(CliError::Usage("--study: the study names the config's file; leave out `--out -`".into()));
     }
-    let study = models::path_of(config);
-    output::check_as("--study", &study, force)?;
-    let base = in_utf8(Path::new(config.file_name().unwrap_or_default()))?.to_owned();
-    Ok((study, base))
+    Ok(in_utf8(Path::new(config.file_name().unwrap_or_default()))?.to_owned())
 }
 
 /// Checks that a file can be written, which is not the table itself.

@@ -63,6 +63,7 @@ impl Config {
             self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
+            self.unseen_clients_conflict(data.properties),
             self.personal_conflict(name, can),
             self.prior_correction_conflict((name, can), &data),
             self.stop_conflict((name, can), &data)?,
@@ -102,6 +103,22 @@ impl Config {
              share, such as 0.1"
                 .to_owned()
         }))
+    }
+
+    /// Checks that the test rows are scored, and by particles that every client can use.
+    fn unseen_clients_conflict(&self, properties: DataProperties) -> Option<String> {
+        if !properties.unseen_clients {
+            return None;
+        }
+        let why = if self.evaluation.rows == EvaluationRows::Validation {
+            "`evaluation.rows` = \"validation\" scores rows of the others; it must be \"test\""
+        } else if self.evaluation.personal {
+            "`evaluation.personal` scores the predictors of the others on test rows of their own, which they then do not have; \
+             it must be false"
+        } else {
+            return None;
+        };
+        Some(format!("`data.leave_out` names clients whose rows are the test rows, and {why}"))
     }
 
     /// Checks that there are clients whose predictors can be scored.
