@@ -94,6 +94,8 @@ pub struct Capabilities {
     /// The published parameters have a part that no client trains, such as a head that each has for itself: their scores say
     /// nothing of the method.
     pub untrained_part: bool,
+    /// Server and clients send each other no parameters: every client is alone.
+    pub sends_nothing: bool,
     /// The model's prior is a part of the target. The others have a prior of their own, or none.
     pub model_prior: bool,
     /// Clients have a tilted density, whose score the client selection can request.
@@ -135,6 +137,7 @@ impl Capabilities {
         centralised: false,
         personal: false,
         untrained_part: false,
+        sends_nothing: false,
         model_prior: false,
         tilted: false,
         one_client_per_round: false,

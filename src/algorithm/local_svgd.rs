@@ -48,6 +48,7 @@ impl LocalSvgdConfig {
     pub const CAPABILITIES: Capabilities = Capabilities {
         personal: true,
         untrained_part: true,
+        sends_nothing: true,
         model_prior: true,
         replies: Replies::Different(NOTHING_SENT),
         unclipped: Some(NOTHING_SENT),

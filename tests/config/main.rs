@@ -598,6 +598,11 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     assert!(!notes(&format!("federation.deadline = 30.0\n{late}60.0 }}")).contains("faults.delay"));
     assert!(notes("evaluation.kde_bandwidth = 0.3").contains("`evaluation.kde_bandwidth` has no effect"));
     assert!(!notes("model.weight_precision = 9.0").contains("weight_precision"));
+    let sent = "federation.wire = \"f16\"\nstop.uplink_mib = 3.0";
+    let note = "`federation.wire`, `stop.uplink_mib` have no effect: server and clients of algorithm kind `local-svgd` send \
+                each other no parameters";
+    assert_eq!(notes(&format!("algorithm.kind = \"local-svgd\"\n{sent}")), note);
+    assert_eq!(notes(sent), "");
     // At sites replies come late by themselves, with an injected delay in addition.
     let sites = "data.kind = \"sites\"\nfederation.deadline = 30.0";
     assert_eq!(notes(sites), "");

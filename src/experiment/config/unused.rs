@@ -82,6 +82,11 @@ impl Config {
                 &["stop.uplink_mib"],
                 format!("algorithm kind `{name}` has all rows in one place: nothing is sent"),
             ),
+            (
+                can.sends_nothing,
+                &["federation.wire", "stop.uplink_mib"],
+                format!("server and clients of algorithm kind `{name}` send each other no parameters"),
+            ),
             (can.centralised, &["schedule."], format!("algorithm kind `{name}` has all rows in one place")),
             (
                 can.chooses_clients,
