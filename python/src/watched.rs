@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use fedstein::algorithm::Capabilities;
 use fedstein::command::STACK;
 use fedstein::error::RunError;
 use fedstein::experiment::progress::{Bar, Observer, continuing, plain_line};
@@ -52,6 +53,8 @@ pub struct Told {
     bar: Option<Arc<Bar>>,
     rounds: AtomicUsize,
     names: OnceLock<ClientNames>,
+    /// Whether a part of the published parameters is untrained.
+    untrained: AtomicBool,
     state: Arc<State>,
 }
 
@@ -112,6 +115,13 @@ impl Observer for Told {
         let _ = self.names.set(names.clone());
     }
 
+    fn method(&self, can: Capabilities) {
+        if let Some(bar) = &self.bar {
+            bar.method(can);
+        }
+        self.untrained.store(can.untrained_part, Relaxed);
+    }
+
     fn started(&self, rounds: usize, note: &str) {
         self.rounds.store(rounds, Relaxed);
         if let Some(bar) = &self.bar {
@@ -138,7 +148,8 @@ impl Observer for Told {
         }
         if let Ok(json) = record.to_json() {
             let names = self.names.get_or_init(ClientNames::default);
-            self.tell(Event::Round(json, plain_line(record, self.rounds.load(Relaxed), names)));
+            let line = plain_line(record, self.rounds.load(Relaxed), names, self.untrained.load(Relaxed));
+            self.tell(Event::Round(json, line));
         }
     }
 
@@ -269,7 +280,14 @@ where
     let (to, mut from) = channel();
     let state = Arc::new(State::default());
     let bar = bar.then(Bar::stderr).map(Arc::new);
-    let told = Told { to, bar: bar.clone(), rounds: AtomicUsize::new(0), names: OnceLock::new(), state: state.clone() };
+    let told = Told {
+        to,
+        bar: bar.clone(),
+        rounds: AtomicUsize::new(0),
+        names: OnceLock::new(),
+        untrained: AtomicBool::new(false),
+        state: state.clone(),
+    };
     let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
     let begins = state.clone();
     let thread = started.spawn(move || {

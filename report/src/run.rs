@@ -24,6 +24,9 @@ pub struct RunSummary {
     /// Whether the clients' personal predictors are what the method is for: they then come before the server's particles.
     #[serde(skip)]
     pub personal_first: bool,
+    /// Why the predictions are not those that the run is for, a sentence; the report then has no verdict on them.
+    #[serde(skip)]
+    pub not_judged: Option<String>,
     /// The scores of each site, where the rows are at several sites.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,

@@ -34,6 +34,7 @@ fn run() -> RunSummary {
     let rounds = vec![RoundRecord::new(1, evaluation.columns()), RoundRecord { round: 2, ..RoundRecord::default() }];
     RunSummary {
         personal_first: false,
+        not_judged: None,
         personal: None,
         sites: Vec::new(),
         clients: Vec::new(),
@@ -79,6 +80,23 @@ fn a_full_report_is_eight_files_and_nothing_else() {
     want.sort_unstable();
     assert_eq!(names, want);
     assert!(files.curves.is_some() && files.partition.is_some());
+}
+
+#[test]
+fn predictions_that_are_not_those_of_the_run_are_not_judged() {
+    // Every row is wrong, and all are of one class.
+    let predictions = ClassPredictions::new(vec![1; 60], 3, [0.7, 0.2, 0.1].repeat(60)).unwrap();
+    let judged = render(&report(&predictions, Some(run()))).unwrap();
+    assert!(judged.warning.is_some() && judged.html.contains("Over-confident"));
+    let reason = Some("A part of these parameters is untrained.".to_owned());
+    let rendered = render(&report(&predictions, Some(RunSummary { not_judged: reason, ..run() }))).unwrap();
+    assert_eq!(rendered.warning, None);
+    let headline = "<h2>Not judged</h2><p>A part of these parameters is untrained.</p>";
+    assert!(rendered.html.contains(headline) && !rendered.html.contains("Over-confident"), "{}", rendered.html);
+    let json: Value = serde_json::from_str(&rendered.json).unwrap();
+    assert_eq!((&json["verdict"]["kind"], json["run"].get("not_judged")), (&"not judged".into(), None));
+    let judged: Value = serde_json::from_str(&judged.json).unwrap();
+    assert_eq!(json["overall"], judged["overall"]);
 }
 
 #[test]

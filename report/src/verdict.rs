@@ -22,7 +22,8 @@ const WIDE: f64 = 0.05;
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
-    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression or of two classes also `biased`.
+    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression or of two classes also `biased`;
+    /// `not judged` where [`RunSummary::not_judged`](crate::RunSummary::not_judged) says why.
     pub kind: &'static str,
     /// One short line.
     pub headline: String,
@@ -118,6 +119,11 @@ impl CalibrationVerdict {
     /// No verdict, where the interval of the gap is not known.
     pub(super) fn unknown() -> Self {
         Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new(), warning: None }
+    }
+
+    /// No verdict, for this reason, a sentence.
+    pub(super) fn not_judged(reason: &str) -> Self {
+        Self { kind: "not judged", headline: "Not judged".to_owned(), text: reason.to_owned(), warning: None }
     }
 
     /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage, that

@@ -56,7 +56,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         let can = experiment.config.algorithm.capabilities();
         let own_first = own.is_some() && can.personal;
         // Where a part of the server's particles is untrained, their scores say nothing.
-        let global_counts = !(own.is_some() && can.untrained_part);
+        let global_counts = !can.untrained_part;
         let whose = if own_first { "the server's particles, " } else { "" };
         let which = experiment.config.evaluation.rows.word();
         let of_global = || headline::table(&evaluation, &format!("{whose}{which} rows: {}", evaluation.rows));
@@ -67,7 +67,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         if let Some(calibrated) = calibrated {
             calibrated.results.sentences().iter().try_for_each(|sentence| writeln!(stdout, "\n{sentence}"))?;
         }
-        if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()).filter(|_| global_counts) {
+        if let Some(warning) = report.as_ref().and_then(|files| files.warning.as_ref()) {
             writeln!(stdout, "\n{warning}")?;
         }
         match report {

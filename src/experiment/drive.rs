@@ -88,6 +88,7 @@ impl Prepared<'_> {
             session,
         } = self;
         observer.clients(&names);
+        observer.method(algorithm.capabilities());
         let past = match artifacts.as_deref().and_then(Artifacts::past) {
             Some(past) => Some((past.round(), past.restore(&mut *server, &mut *schedule, fleet, &mut policy)?)),
             None => None,

@@ -37,6 +37,8 @@ pub struct LabelledRows {
 pub struct Evaluated {
     predicted: Predicted,
     groups: Option<RowGroups>,
+    /// Why the report has no verdict, in a sentence.
+    not_judged: Option<String>,
     /// The headline metrics.
     pub evaluation: Evaluation,
     /// What temperature and sets do on these rows; `None` where the run has neither.
@@ -80,6 +82,7 @@ impl Finished {
         let LabelledRows { features, targets, groups, input } = rows;
         groups.as_ref().map_or(Ok(()), |groups| groups.check(features.nrows(), &input))?;
         // Temperature and sets are those of the global particles.
+        let not_judged = self.new_rows_not_judged(config, client.is_some());
         let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
         let predicted = self.predict_labelled(config, client, features, &targets, &input)?;
         let bins = config.evaluation.bins;
@@ -90,7 +93,7 @@ impl Finished {
             }
             _ => None,
         };
-        Ok(Evaluated { evaluation: predicted.evaluate(bins)?, predicted, groups, calibration })
+        Ok(Evaluated { evaluation: predicted.evaluate(bins)?, predicted, groups, not_judged, calibration })
     }
 }
 
@@ -115,6 +118,7 @@ impl Evaluated {
             partition: run.card.classes.clone().map(names_only),
             facts: facts.into_iter().chain(of_run(run)).collect(),
             notes,
+            not_judged: self.not_judged.clone(),
             calibration: self.calibration.clone(),
             ..RunSummary::default()
         };

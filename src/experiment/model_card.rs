@@ -10,7 +10,6 @@ use super::facts::PARTICLES;
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
-use super::site_predictor::{OWN, OWN_OF_ROWS};
 use crate::datasets::Reading;
 use crate::error::RunError;
 use crate::metrics::{Metric, Over, View};
@@ -103,8 +102,7 @@ impl Card<'_> {
 
     /// Whether the results are those of the server's particles, of which a part is untrained.
     fn is_untrained(&self) -> bool {
-        let are_own = [OWN, OWN_OF_ROWS].iter().any(|own| self.run.has_predictor(own));
-        self.config.algorithm.capabilities().untrained_part && !are_own
+        self.run.not_judged(self.config).is_some()
     }
 
     /// The head in YAML. A text in quotes of JSON is one of YAML too.

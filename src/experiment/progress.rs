@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::algorithm::Capabilities;
 use crate::report::{ClientNames, RoundRecord, decimals};
 
 /// Observes the progress of a run. The methods are called from several threads; they must not slow a step down or make
@@ -22,6 +23,10 @@ pub trait Observer: Send + Sync {
     /// What the clients of the run are called. Called before the first round.
     fn clients(&self, names: &ClientNames) {
         self.inner().into_iter().for_each(|inner| inner.clients(names));
+    }
+    /// What the run's method can do. Called before the first round.
+    fn method(&self, can: Capabilities) {
+        self.inner().into_iter().for_each(|inner| inner.method(can));
     }
     /// The run of so many rounds begins; the note describes it in one line.
     fn started(&self, rounds: usize, note: &str) {
@@ -162,6 +167,8 @@ pub struct Bar {
     bar: Option<ProgressBar>,
     rounds: AtomicUsize,
     names: OnceLock<ClientNames>,
+    /// Whether a part of the published parameters is untrained.
+    untrained: AtomicBool,
     /// The position of the bar at the beginning of the present round, in ticks.
     base: AtomicU64,
     /// The position shown, in ticks; it only increases, although clients that run in parallel report in any order.
@@ -183,6 +190,7 @@ impl Bar {
             bar,
             rounds: AtomicUsize::new(0),
             names: OnceLock::new(),
+            untrained: AtomicBool::new(false),
             base: AtomicU64::new(0),
             shown: AtomicU64::new(0),
         }
@@ -206,6 +214,10 @@ impl Observer for Bar {
     fn clients(&self, names: &ClientNames) {
         // A bar shows one run.
         let _ = self.names.set(names.clone());
+    }
+
+    fn method(&self, can: Capabilities) {
+        self.untrained.store(can.untrained_part, Relaxed);
     }
 
     fn started(&self, rounds: usize, note: &str) {
@@ -236,9 +248,10 @@ impl Observer for Bar {
 
     fn finished_round(&self, record: &RoundRecord) {
         self.advance(record.round as u64 * TICKS);
+        let untrained = self.untrained.load(Relaxed);
         match &self.bar {
-            Some(bar) => bar.set_message(describe_metrics(record)),
-            None => to_stderr(&plain_line(record, self.rounds.load(Relaxed), self.names())),
+            Some(bar) => bar.set_message(describe_metrics(record, untrained)),
+            None => to_stderr(&plain_line(record, self.rounds.load(Relaxed), self.names(), untrained)),
         }
     }
 
@@ -281,8 +294,8 @@ fn describe_clients(clients: &[usize], names: &ClientNames) -> String {
     text
 }
 
-/// The headline metrics of the record as text.
-fn describe_metrics(record: &RoundRecord) -> String {
+/// The headline metrics of the record as text; without those of published parameters of which a part is untrained.
+fn describe_metrics(record: &RoundRecord, untrained: bool) -> String {
     // In a personalised run the clients' personal predictors are the result of interest.
     let personal = record.metric("personal_nll").is_some();
     let shown: &[(&str, &str)] = match personal {
@@ -296,7 +309,8 @@ fn describe_metrics(record: &RoundRecord) -> String {
         ],
         false => &[("accuracy", "accuracy"), ("rmse", "RMSE"), ("nll", "NLL"), ("ece", "ECE")],
     };
-    let parts = shown.iter().filter_map(|(name, label)| {
+    let shown = shown.iter().filter(|(name, _)| !untrained || name.starts_with("personal_"));
+    let parts = shown.filter_map(|(name, label)| {
         let value = record.metric(name)?;
         Some(format!("{label} {}", decimals(value, 3)))
     });
@@ -304,10 +318,14 @@ fn describe_metrics(record: &RoundRecord) -> String {
 }
 
 /// A round as one line of text: its number, its clients, the headline metrics and the time, in seconds.
-pub fn plain_line(record: &RoundRecord, rounds: usize, names: &ClientNames) -> String {
+///
+/// # Arguments
+/// - `untrained`: whether a part of the published parameters is untrained ([`Capabilities::untrained_part`]); the line then
+///   leaves their metrics out, which say nothing of the method.
+pub fn plain_line(record: &RoundRecord, rounds: usize, names: &ClientNames, untrained: bool) -> String {
     let clients = describe_clients(&record.clients, names);
     let mut parts = vec![format!("round {}/{rounds}", record.round), clients];
-    parts.extend(Some(describe_metrics(record)).filter(|metrics| !metrics.is_empty()));
+    parts.extend(Some(describe_metrics(record, untrained)).filter(|metrics| !metrics.is_empty()));
     // The rounds take roughly equal time.
     #[allow(clippy::cast_precision_loss)]
     let left = record.seconds / record.round.max(1) as f64 * rounds.saturating_sub(record.round) as f64;
@@ -345,6 +363,9 @@ mod tests {
     impl Observer for Calls {
         fn clients(&self, _: &ClientNames) {
             self.add("clients");
+        }
+        fn method(&self, _: Capabilities) {
+            self.add("method");
         }
         fn started(&self, _: usize, _: &str) {
             self.add("started");
@@ -402,6 +423,7 @@ mod tests {
         let twice = Through(&once);
         let observer: &dyn Observer = &twice;
         observer.clients(&ClientNames::default());
+        observer.method(Capabilities::FEDERATED);
         observer.started(1, "");
         observer.round(1, &[0]);
         observer.step(1, 2);
@@ -413,8 +435,8 @@ mod tests {
         observer.continued(1, 2);
         observer.saved(1);
         assert!(observer.wants_to_stop() && observer.gives_up());
-        let all = "clients started round step finished_round finished abandoned note ended continued saved wants_to_stop \
-                   gives_up";
+        let all = "clients method started round step finished_round finished abandoned note ended continued saved \
+                   wants_to_stop gives_up";
         assert_eq!(calls.0.into_inner().unwrap().join(" "), all);
         assert!(!Quiet.wants_to_stop() && !Quiet.gives_up());
     }
@@ -423,9 +445,21 @@ mod tests {
     fn a_plain_line_has_round_client_metrics_and_time_left() {
         let numbers = ClientNames::default();
         assert_eq!(
-            plain_line(&record(), 10, &numbers),
+            plain_line(&record(), 10, &numbers, false),
             "round 2/10  client 7  accuracy 0.950  NLL 0.250  4.0 s, 16 s left"
         );
+    }
+
+    #[test]
+    fn metrics_of_untrained_parameters_are_in_no_line_and_those_of_the_clients_come_first() {
+        let numbers = ClientNames::default();
+        assert_eq!(plain_line(&record(), 10, &numbers, true), "round 2/10  client 7  4.0 s, 16 s left");
+        let mut own = record();
+        own.metrics.extend([("personal_accuracy".into(), Some(0.9)), ("personal_nll".into(), Some(0.3))]);
+        let line = |untrained| plain_line(&own, 10, &numbers, untrained);
+        let start = "round 2/10  client 7  personal accuracy 0.900  personal NLL 0.300";
+        assert_eq!(line(false), format!("{start}  global accuracy 0.950  4.0 s, 16 s left"));
+        assert_eq!(line(true), format!("{start}  4.0 s, 16 s left"));
     }
 
     #[test]

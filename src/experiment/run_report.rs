@@ -131,6 +131,7 @@ impl Finished {
                 partition: summary.partition.clone(),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
                 personal_first: config.algorithm.capabilities().personal,
+                not_judged: self.not_judged(&config),
                 sites: summary.sites.clone(),
                 clients: summary.clients.clone(),
                 facts: summary.facts.clone(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::grid::Run;
+use crate::algorithm::Capabilities;
 use crate::experiment::RoundRecord;
 use crate::experiment::progress::Observer;
 use crate::report::files::write_atomic;
@@ -196,9 +197,8 @@ impl Observer for Watched<'_> {
 
     fn finished_round(&self, record: &RoundRecord) {
         let mut seen = self.seen();
-        let shown = ["accuracy", "rmse", "kl"].into_iter().find_map(|name| Some((name, record.metric(name)?)));
-        if let Some((name, value)) = shown {
-            seen.last = format!("{name} {value:.3}");
+        if let Some(shown) = headline(record, self.run.config.algorithm.capabilities()) {
+            seen.last = shown;
         }
         if let Show::Bar(bar) = &self.progress.show {
             let ticks = TICKS * record.round as u64 / (self.run.config.rounds as u64).max(1);
@@ -223,6 +223,15 @@ impl Observer for Watched<'_> {
         // It is not a note of the run: a run that was never stopped has none.
         self.progress.note(&format!("{}  continuing after round {round} of {rounds}", self.label));
     }
+}
+
+/// The metric of a round that a line shows, with its name: that of the clients' personal predictors where they were
+/// scored; never that of published parameters of which a part is untrained.
+fn headline(record: &RoundRecord, can: Capabilities) -> Option<String> {
+    let names = ["personal_accuracy", "personal_rmse", "accuracy", "rmse", "kl"];
+    let mut names = names.into_iter().filter(|name| !can.untrained_part || name.starts_with("personal_"));
+    let (name, value) = names.find_map(|name| Some((name, record.metric(name)?)))?;
+    Some(format!("{} {value:.3}", name.replace('_', " ")))
 }
 
 fn style() -> ProgressStyle {
@@ -253,6 +262,20 @@ mod tests {
         assert_eq!(state.expected(), Some(2.0 * 15.0 + 15.0));
         state.learn(1, 3.0);
         assert_eq!(state.expected(), Some(2.0 * 15.0 + 3.0));
+    }
+
+    #[test]
+    fn a_line_shows_the_clients_predictors_before_the_particles_and_untrained_ones_never() {
+        let record =
+            |metrics: &[(&str, f64)]| RoundRecord::new(1, metrics.iter().map(|(name, value)| (*name, Some(*value))));
+        let (trained, untrained) =
+            (Capabilities::FEDERATED, Capabilities { untrained_part: true, ..Capabilities::FEDERATED });
+        let global = record(&[("accuracy", 0.026), ("nll", 4.0)]);
+        assert_eq!(headline(&global, trained).as_deref(), Some("accuracy 0.026"));
+        assert_eq!(headline(&global, untrained), None);
+        let own = record(&[("rmse", 3.0), ("personal_rmse", 0.5)]);
+        assert_eq!(headline(&own, trained).as_deref(), Some("personal rmse 0.500"));
+        assert_eq!(headline(&own, untrained).as_deref(), Some("personal rmse 0.500"));
     }
 
     #[test]

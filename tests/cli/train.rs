@@ -522,7 +522,13 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
     assert!(!first.contains(own) && second.contains(own), "{printed}");
     assert_eq!(order("b"), (false, false));
     // The server's particles of a client alone are not trained.
-    let printed = place.works(&format!("{TINY} {keys} --set algorithm.kind=local-svgd --out c")).stdout;
+    let of_run = place.works(&format!("{TINY} {keys} --set algorithm.kind=local-svgd --out c"));
+    assert!(
+        of_run.stderr.contains("  personal accuracy ") && !of_run.stderr.contains("  global "),
+        "{}",
+        of_run.stderr
+    );
+    let printed = of_run.stdout;
     assert!(
         printed.contains(own) && !printed.contains("test rows: 359") && !printed.contains("often right"),
         "{printed}"
@@ -533,6 +539,26 @@ fn a_personalised_method_prints_the_clients_own_predictors_first() {
         card.contains(&format!("value: {}", last["personal_accuracy"])) && !card.contains("most frequent"),
         "{card}"
     );
+    let verdict = &place.json("c/report/report.json")["verdict"];
+    assert_eq!((&verdict["kind"], verdict.get("warning")), (&"not judged".into(), None), "{verdict}");
+    assert!(verdict["text"].as_str().unwrap().starts_with("Algorithm kind `local-svgd` publishes parameters of which"));
+    // Where nobody scored the clients, nothing is said of the method.
+    let alone = keys.replace("personal=true", "personal=false");
+    let of_run = place.works(&format!("{TINY} {alone} --set algorithm.kind=local-svgd --out d"));
+    assert!(of_run.stdout.starts_with("\nreport  ") && of_run.stdout.lines().count() == 2, "{}", of_run.stdout);
+    assert!(of_run.stderr.contains("set `evaluation.personal` = true for the scores"), "{}", of_run.stderr);
+    assert!(!of_run.stderr.contains("  accuracy ") && !of_run.stderr.contains("  NLL "), "{}", of_run.stderr);
+    // Of other rows neither, unless a client's predictor predicts them.
+    let pixels: String = (0..64).map(|pixel| format!("row{}_col{},", pixel / 8, pixel % 8)).collect();
+    let row = |row: usize| (0..64).map(|pixel| format!("{},", (pixel * 5 + row) % 17)).collect::<String>();
+    let rows: String = (0..30).map(|at| format!("{}{}\n", row(at), at % 10)).collect();
+    place.write("rows.csv", format!("{pixels}label\n{rows}"));
+    let judged = |options: &str, out: &str| {
+        place.works(&format!("evaluate c --input rows.csv --target label {options} --out {out}"));
+        place.json(&format!("{out}/report/report.json"))["verdict"]["kind"].clone()
+    };
+    assert_eq!(judged("", "e"), "not judged");
+    assert_ne!(judged("--client 1", "f"), "not judged");
 }
 
 #[test]

@@ -33,6 +33,14 @@ impl Analysis {
     /// A number of bins outside the accepted range, groups that are not one for each row, or sums without a row or with
     /// groups.
     pub fn new(report: &Report<'_>) -> Result<Self, MetricError> {
+        let mut analysis = Self::of_content(report)?;
+        if let Some(reason) = report.run.as_ref().and_then(|run| run.not_judged.as_deref()) {
+            *analysis.verdict() = CalibrationVerdict::not_judged(reason);
+        }
+        Ok(analysis)
+    }
+
+    fn of_content(report: &Report<'_>) -> Result<Self, MetricError> {
         Ok(match &report.content {
             Content::Classification { predictions, uncertainty } => {
                 Self::Classification(Box::new(ClassAnalysis::new(report, predictions, uncertainty.clone())?))
@@ -50,6 +58,13 @@ impl Analysis {
                 (None, None) => return Err(MetricError::NoRows),
             },
         })
+    }
+
+    fn verdict(&mut self) -> &mut CalibrationVerdict {
+        match self {
+            Self::Classification(analysis) => &mut analysis.verdict,
+            Self::Regression(analysis) => &mut analysis.verdict,
+        }
     }
 
     /// The headline in words.
