@@ -261,6 +261,55 @@ fn a_table_with_texts_dates_ids_and_missing_cells_trains_and_predicts_as_it_stan
 }
 
 #[test]
+fn numbers_that_are_0_or_1_are_yes_and_no() {
+    let place = Place::new();
+    // `rare` has missing cells beside 0 and 1, `none` one value, `visits` three; `seen` is 0 or 1 as words, too.
+    let row = |i: usize| {
+        let rare = if i.is_multiple_of(9) { String::new() } else { usize::from(i.is_multiple_of(8)).to_string() };
+        let seen = ["yes", "no", "1", "0"][i % 4];
+        format!("{},{rare},0,{},{seen},{},{}\n", i % 2, i % 3, i * 7 % 31, i / 2 % 2)
+    };
+    let rows: String = (0..120).map(row).collect();
+    place.write("cases.csv", format!("centre,rare,none,visits,seen,age,died\n{rows}"));
+    let printed = place.works("init cases.csv").stdout;
+    let words = "cases.toml: classification of `died` (2 classes) from 5 columns, 120 rows, clients by `centre`\n";
+    assert!(printed.starts_with(words), "{printed}");
+    let written = place.text("cases.toml");
+    for words in [
+        "boolean = [\"rare\", \"seen\"]\n",
+        "# `rare` holds only 0 and 1. A count, of which new rows may have more,",
+        "#   rare    whole numbers, 2 distinct, 14 missing\n",
+        "missing = \"indicator\"\n",
+    ] {
+        assert!(written.contains(words), "no {words:?} in\n{written}");
+    }
+    assert_eq!(config(&place, "cases.toml")["data"]["client_column"].as_str(), Some("centre"));
+    place.works(&format!("train cases.toml {SHORT}"));
+    let card = place.json("runs/cases/model.json");
+    let names = ["rare", "rare is missing", "none", "visits", "seen", "age"];
+    assert_eq!(card["feature_names"], serde_json::json!(names));
+    // Centred alone, as `seen` is; 0, 1 and 2 are divided by their deviation.
+    let deviations = &card["normalisation"]["features"]["scale"];
+    let deviation = |name: &str| deviations[names.iter().position(|other| *other == name).unwrap()].as_f64();
+    assert_eq!((deviation("rare"), deviation("seen")), (Some(1.0), Some(1.0)), "{card}");
+    assert_ne!(deviation("visits"), Some(1.0), "{card}");
+    // As pandas writes a column of whole numbers with missing cells.
+    let new = "rare,none,visits,seen,age\n1,0,2,no,30\n1.0,0,2,0.0,30\n,0,2,no,30\n";
+    let predicted = place.write("new.csv", new).works("predict runs/cases --input new.csv").stdout;
+    let lines: Vec<&str> = predicted.lines().collect();
+    assert!(lines.len() == 4 && lines[1] == lines[2] && lines[2] != lines[3], "{predicted}");
+    place.write("new.csv", new.replace("\n1,", "\n2,"));
+    place.refuses(
+        "predict runs/cases --input new.csv",
+        &["new.csv: line 2, column 1 (rare)", "`2` is not true or false"],
+    );
+
+    // A site's file says nothing of them: another site may have other numbers in the column.
+    place.works("site init cases.csv --index 0");
+    assert!(place.text("site.toml").contains("boolean = [\"seen\"]\n"), "{}", place.text("site.toml"));
+}
+
+#[test]
 fn numbers_with_thousands_separators_are_left_out_with_the_reason() {
     let place = Place::new();
     let row = |i: usize, cost: &str| format!("{cost};{},5;{}\n", i * 7 % 31, ["no", "yes"][i % 2]);

@@ -107,7 +107,9 @@ impl Notation {
     pub(crate) fn value(&self, kind: CellKind, cell: &str) -> Option<f64> {
         match kind {
             CellKind::Number => self.number(cell).filter(|value| value.is_finite()),
-            CellKind::Boolean => boolean(cell),
+            CellKind::Boolean => {
+                boolean(cell).or_else(|| self.number(cell).filter(|number| [0.0, 1.0].contains(number)))
+            }
             CellKind::Date => self.date.days(cell),
             CellKind::Category => None,
         }
@@ -117,7 +119,7 @@ impl Notation {
     pub(crate) fn wanted(&self, kind: CellKind) -> String {
         match kind {
             CellKind::Number => "a finite number".into(),
-            CellKind::Boolean => "true or false, yes or no (data.boolean)".into(),
+            CellKind::Boolean => "true or false, yes or no, 1 or 0 (data.boolean)".into(),
             CellKind::Date => format!("a date {} (data.date_format)", self.date.as_str()),
             CellKind::Category => "UTF-8 text".into(),
         }
@@ -202,6 +204,16 @@ mod tests {
         }
         assert_eq!(notation.value(CellKind::Boolean, "maybe"), None);
         assert_eq!(notation.value(CellKind::Boolean, "2"), None);
+    }
+
+    #[test]
+    fn booleans_may_be_numbers_that_are_1_or_0() {
+        let comma = Notation { decimal: Decimal::Comma, ..Notation::default() };
+        let value = |notation: &Notation, cell| notation.value(CellKind::Boolean, cell);
+        for (cell, number) in [("1.0", Some(1.0)), ("0.00", Some(0.0)), ("0.5", None), ("1.5", None), ("1,0", None)] {
+            assert_eq!(value(&Notation::default(), cell), number, "{cell}");
+        }
+        assert_eq!((value(&comma, "1,0"), value(&comma, "1.0")), (Some(1.0), None));
     }
 
     #[test]

@@ -199,7 +199,7 @@ const CELLS: [Key; 8] = [
         "boolean",
         Accepts::Columns { words: &[] },
         Texts(&[]),
-        "Columns of `true` and `false`, `yes` and `no`, `t` and `f`, `y` and `n`, or `1` and `0`, in upper or lower case; 1 and 0 as a feature.",
+        "Columns of `true` and `false`, `yes` and `no`, `t` and `f`, or `y` and `n`, in upper or lower case, or `1` and `0`, also as `1.0` and `0.0`; 1 and 0 as a feature.",
     ),
     key(
         "date",

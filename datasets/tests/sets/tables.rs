@@ -537,7 +537,10 @@ fn a_refused_cell_names_the_key_that_would_accept_it() {
     }
     let keyed = |cell: &str, reading: Reading| complaint(&format!("x,y\n{cell},0\n{cell},1\n"), reading);
     let boolean = keyed("maybe", Reading { boolean: texts(&["x"]), ..Reading::default() });
-    assert!(boolean.contains("`maybe` is not true or false, yes or no (data.boolean); data.categorical"), "{boolean}");
+    assert!(
+        boolean.contains("`maybe` is not true or false, yes or no, 1 or 0 (data.boolean); data.categorical"),
+        "{boolean}"
+    );
     let date = keyed("1.5.2024", Reading { date: texts(&["x"]), ..Reading::default() });
     assert!(date.contains("is not a date YYYY-MM-DD (data.date_format); data.date_format = \"DD.MM.YYYY\""), "{date}");
     let category = keyed("NA", Reading { categorical: Categorical::Columns(texts(&["x"])), ..Reading::default() });

@@ -6,7 +6,7 @@ use super::choice::{Choice, key_of, shown};
 use super::names::is_person;
 use super::suspects::Suspects;
 use super::text::{LISTED, listed, one_line};
-use super::uses::{Use, are_all_different, because};
+use super::uses::{Use, are_all_different, because, is_zero_or_one};
 use crate::datasets::columns::{Decimal, Missing, MissingValues};
 use crate::datasets::{Survey, SurveyColumn};
 
@@ -42,7 +42,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     }
     let booleans = choice.used(&Use::Boolean);
     if !booleans.is_empty() {
-        lines.push(("boolean", keys(booleans.iter().copied(), survey), String::new()));
+        lines.push(("boolean", keys(booleans.iter().copied(), survey), about_booleans(&booleans)));
     }
     lines.extend(dates(survey, choice));
     if survey.decimal == Decimal::Comma {
@@ -53,6 +53,20 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
     lines.extend(missing_values(survey, choice));
     lines.extend(missing(choice));
     lines
+}
+
+/// That numbers which are 0 or 1 are taken for yes and no.
+fn about_booleans(columns: &[&SurveyColumn]) -> String {
+    let numbers: Vec<&SurveyColumn> = columns.iter().copied().filter(|column| is_zero_or_one(column)).collect();
+    if numbers.is_empty() {
+        return String::new();
+    }
+    let hold = if numbers.len() == 1 { "holds" } else { "hold" };
+    format!(
+        "{} {hold} only 0 and 1. A count, of which new rows may have more, is left out of this list: it is then scaled as \
+         other numbers are.",
+        names(&numbers)
+    )
 }
 
 fn dates(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {

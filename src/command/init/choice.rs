@@ -2,7 +2,7 @@
 
 use super::names;
 use super::text::one_line;
-use super::uses::{Use, are_all_different, is_measured};
+use super::uses::{Use, are_all_different, is_measured, is_zero_or_one};
 use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names};
 use crate::datasets::{Survey, SurveyColumn, Task};
 
@@ -92,7 +92,11 @@ impl<'a> Choice<'a> {
                 Use::Nothing("its only value names the place, by the column's name, and a site is one place".into())
             }
             false if whose == Whose::OneSite && names::is_of_persons(column) && !column.is_numeric() => Use::Id,
-            false => Use::of(column, survey),
+            false => match Use::of(column, survey) {
+                // Another site may have other numbers in it, and all need the same keys.
+                Use::Boolean if whose == Whose::OneSite && is_zero_or_one(column) => Use::Number,
+                of => of,
+            },
         };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
         if !uses.iter().any(|(_, of)| of.is_feature()) {

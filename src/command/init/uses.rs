@@ -15,7 +15,7 @@ pub enum Use {
     Number,
     /// A text, which is one-hot encoded.
     Category,
-    /// Yes or no.
+    /// Yes or no, also as 1 and 0.
     Boolean,
     /// A date.
     Date,
@@ -32,6 +32,7 @@ impl Use {
             () if column.present() == 0 => Self::Nothing("all its cells are missing".into()),
             () if column.are_all(column.numbers) && is_numbered(column) => Self::Id,
             () if is_repeated_id(column) => Self::Id,
+            () if is_zero_or_one(column) => Self::Boolean,
             () if column.are_all(column.numbers) => Self::Number,
             () if column.are_all(column.booleans) => Self::Boolean,
             () if column.are_all(column.dates) => Self::Date,
@@ -43,6 +44,11 @@ impl Use {
     pub fn is_feature(&self) -> bool {
         !matches!(self, Self::Id | Self::Nothing(_))
     }
+}
+
+/// Whether the cells are the numbers 0 and 1, both of them.
+pub fn is_zero_or_one(column: &SurveyColumn) -> bool {
+    column.are_all(column.numbers) && column.are_all(column.booleans) && column.distinct() == Some(2)
 }
 
 /// Whether whole numbers are all different and have the name of ids, or count the rows and have no name.
