@@ -75,7 +75,7 @@ impl ClientsCompared {
         let Self { clients, better, worse, mean_difference, standard_error } = self;
         let have = if *better == 1 { "has" } else { "have" };
         let mut text = format!(
-            "After the last round {better} of {} clients {have} a lower NLL here than in {other}, and {worse} a higher one. The \
+            "{better} of {} clients {have} a lower NLL here than in {other}, and {worse} a higher one. The \
              mean difference is {} nats",
             clients.len(),
             number(*mean_difference)
@@ -132,7 +132,7 @@ mod tests {
         // The differences are 0.3, -0.1 and -0.3: mean -1/30, standard deviation 0.30551.
         assert!((got.mean_difference + 1.0 / 30.0).abs() < 1e-15);
         assert!((got.standard_error.unwrap() - 0.176_383).abs() < 1e-6);
-        let start = "After the last round 2 of 3 clients have a lower NLL here than in alone, and 1 a higher one.";
+        let start = "2 of 3 clients have a lower NLL here than in alone, and 1 a higher one.";
         let sentence = got.sentence("alone");
         assert!(sentence.starts_with(start) && sentence.ends_with("within two standard errors."), "{sentence}");
     }

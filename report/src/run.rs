@@ -97,7 +97,7 @@ pub struct PersonalRow {
 pub struct Comparison {
     /// The name of the run in legends and tables.
     pub name: String,
-    /// Its headline numbers.
+    /// Its headline numbers: of its own results, also where these are not those of its last round.
     pub evaluation: Evaluation,
     /// Its equal-width bins for the reliability diagram; empty for a regression.
     pub bins: Vec<Bin>,

@@ -42,7 +42,7 @@ pub struct Summary {
     /// Whether these are the results that a site of a federation keeps, on its own rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_site: bool,
-    /// The metrics after the last round.
+    /// The metrics of the published particles: those after the last round, or after the one that `stop.patience` has chosen.
     pub evaluation: Evaluation,
     /// Uncertainty measures of the particles beyond the predictive distribution.
     pub uncertainty: Option<UncertaintySummary>,
@@ -63,7 +63,7 @@ pub struct Summary {
     /// predictions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<ClientScores>,
-    /// The scores of each site after the last round, of such a run.
+    /// The scores of each site, of such a run: of the same round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<SiteScores>,
     /// The scores of every client's personal predictor after the last round, of a personalised run in one process.
@@ -201,7 +201,7 @@ impl Finished {
         }
     }
 
-    /// Loads the particles after the last round, `[N, d]`.
+    /// Loads the published particles, `[N, d]`: those after the last round, or after the one that `stop.patience` has chosen.
     ///
     /// # Errors
     /// The file cannot be read, or does not hold particles of this model.

@@ -1,6 +1,6 @@
 //! `[stop]`: a run that ends early has the results of the round that it says, to the bit, and can go on.
 
-use super::place::{Place, numbers};
+use super::place::{Place, assert_near, numbers};
 
 /// Clients with three labels each in turn, so that a round may well be worse than the one before.
 const SKEWED: &str = "train --set algorithm.kind=dsvgd --set algorithm.particles=4 --set algorithm.local_steps=20 --set algorithm.distill_steps=20 --set optimizer.lr=0.05 --set data.rotate=none --set partition.validation=0.2 --quiet";
@@ -68,6 +68,14 @@ fn a_run_with_patience_ends_with_the_particles_of_its_best_round() {
     // What the report and the predictions are made of.
     let report = place.json("early/report/report.json");
     assert_eq!(report["overall"]["accuracy"], place.json("plain/report/report.json")["overall"]["accuracy"]);
+    // Beside another run it is the same round, and not the last one.
+    place.works("report plain --compare early --out both");
+    let compared = &place.json("both/report.json")["run"]["compare"][0];
+    assert_eq!(compared["evaluation"], place.json("early/summary.json")["evaluation"]);
+    assert_eq!(compared["bins"], report["bins"]);
+    let rounds = column(&place, "early", "nll");
+    assert_near(compared["evaluation"]["nll"].as_f64().unwrap(), rounds[best - 1], 1e-9);
+    assert!((rounds[best - 1] - rounds[rounds.len() - 1]).abs() > 1e-3, "{rounds:?}");
     // The same column, whether the metrics of the rounds are those of test or of validation rows.
     place.works(&format!(
         "{SKEWED} --set rounds=40 --set stop.patience=3 --set evaluation.rows=validation --out chosen"
