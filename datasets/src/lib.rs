@@ -68,7 +68,9 @@ pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};
 pub use format::csv::Task;
 pub use format::header::Header;
-pub use format::new_rows::{AskedColumn, Beside, MissingAnswer, NewRows, NewRowsOptions, read_features, read_new_rows};
+pub use format::new_rows::{
+    AskedColumn, Beside, MissingAnswer, NewRows, NewRowsOptions, RowsOfClient, read_features, read_new_rows,
+};
 pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};

@@ -88,7 +88,7 @@ impl Finished {
     /// A column is missing, or a cell does not fit its column.
     fn cells<'py>(&self, py: Python<'py>, file: PathBuf) -> PyResult<(Bound<'py, PyArray2<f32>>, Vec<String>)> {
         let (run, config) = (self.run.clone(), self.config.clone());
-        let rows = interruptible(py, move || run.new_rows(&config, &file, Besides::Nothing))?.map_err(of_run)?;
+        let rows = interruptible(py, move || run.new_rows(&config, &file, Besides::Nothing, None))?.map_err(of_run)?;
         Ok((PyArray2::from_owned_array(py, rows.features), rows.notes))
     }
 

@@ -37,7 +37,7 @@ impl DataDir {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct OwnPredictor {
     /// Use the personal predictor of this client, by its name as in clients.csv (its number where clients have none); of a
-    /// personalised method
+    /// personalised method. Where the client is a feature of the run, all rows are its own, and the file need not say so
     #[arg(long, value_name = "NAME")]
     pub client: Option<String>,
 

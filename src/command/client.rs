@@ -1,4 +1,5 @@
-//! The option `--client` of `predict` and `evaluate`: a client's personal predictor in the place of the global particles.
+//! The option `--client` of `predict` and `evaluate`: a client's personal predictor in the place of the global particles, and
+//! whose rows the file has, where the client is a feature.
 
 use std::path::Path;
 
@@ -8,6 +9,35 @@ use crate::experiment::Config;
 use crate::experiment::client_predictor::{AskedClient, ClientPredictor};
 use crate::experiment::finished::Finished;
 use crate::experiment::recalibrated::Recalibrated;
+
+/// What `--client` means for a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked<'a> {
+    /// The client whose personal predictor predicts; `None` for the global particles.
+    pub predictor: Option<&'a str>,
+    /// The client whose rows the file has.
+    pub rows_of: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// What the option means: where the client is a feature of a run in which all clients have one predictor, its rows alone.
+    ///
+    /// # Errors
+    /// The client is a feature, and there is none of this name.
+    pub fn of((run, config): (&Finished, &Config), client: Option<&'a str>) -> Result<Self, CliError> {
+        let Some(name) = client else { return Ok(Self::default()) };
+        let column = run.rows_of_client(config, name).map_err(of_option)?;
+        if let Some(column) = column.filter(|_| !Finished::has_client_predictors(config)) {
+            print_note(&format!(
+                "all clients of {} have one predictor, in which the client is a feature: --client says that the rows are of \
+                 `{name}` (column `{column}`)",
+                run.path.display()
+            ));
+            return Ok(Self { predictor: None, rows_of: client });
+        }
+        Ok(Self { predictor: client, rows_of: client })
+    }
+}
 
 /// What is done to predictions: nothing to those of a client's personal predictor. The temperature was fitted to the published
 /// particles, and the guarantee of prediction sets is for scores by the predictor that made the thresholds.

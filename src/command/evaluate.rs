@@ -46,24 +46,26 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         None => default_out(&run, &typed)?,
     };
     output::check_new_directory(&out, run_dir::EVALUATION, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
-    let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
-    if typed.own.client.is_none() && run.keeps_calibration_alone() {
+    let asked = client::Asked::of((&run, &config), typed.own.client.as_deref())?;
+    let recalibrated = client::recalibrated((&run, &config), asked.predictor, typed.level)?;
+    if asked.predictor.is_none() && run.keeps_calibration_alone() {
         if let Some(level) = typed.level {
             return Err(CliError::Usage(format!("--level {level}: {NO_SETS}")));
         }
         print_note(NO_SETS);
     }
     let target = Target::of(&run, &config, typed.target.as_deref())?;
-    let (rows, about) = read(&run, &new_rows::config_of_rows(&run, &config, &typed.written)?, &typed, &target)?;
-    let client = client::predictor((&run, &config), typed.own.client.as_deref(), typed.own.data_dir())?;
+    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
+    let (rows, about) = read((&run, &of_rows), (&typed, asked), &target)?;
+    let client = client::predictor((&run, &config), asked.predictor, typed.own.data_dir())?;
     let evaluated = run.evaluate(&config, client, &recalibrated, rows)?;
 
-    let is_own = typed.own.client.is_some();
+    let is_own = asked.predictor.is_some();
     run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
     let directory = NewDirectory::create(&out)?;
     let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
     directory.keep(run_dir::EVALUATION)?;
-    print_text(&text((&evaluated, warning), &typed, &out)?)
+    print_text(&text((&evaluated, warning), (&typed, asked), &out)?)
 }
 
 /// The column of the targets.
@@ -112,7 +114,11 @@ fn in_file_name(client: &str) -> String {
 }
 
 /// The labelled rows of the file, and what the report says about them.
-fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> Result<(LabelledRows, About), CliError> {
+fn read(
+    (run, config): (&Finished, &Config),
+    (typed, asked_client): (&Evaluate, client::Asked<'_>),
+    target: &Target,
+) -> Result<(LabelledRows, About), CliError> {
     let input = typed.input.display().to_string();
     let what = if run.card.classes.is_some() { "a label" } else { "a finite number" };
     let reading = config.data()?.reading().cloned().unwrap_or_default();
@@ -130,7 +136,8 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         may_be_feature: true,
     });
     let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
-    let NewRows { features, asked, lines, notes, .. } = run.new_rows(config, &typed.input, Besides::Asked(&columns))?;
+    let read = run.new_rows(config, &typed.input, Besides::Asked(&columns), asked_client.rows_of)?;
+    let NewRows { features, asked, lines, notes, .. } = read;
     let [of_targets, of_groups @ ..] = &*asked else {
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };
@@ -142,7 +149,7 @@ fn read(run: &Finished, config: &Config, typed: &Evaluate, target: &Target) -> R
         ("target".to_owned(), format!("column {}", of_targets.place)),
         ("run".to_owned(), run.path.display().to_string()),
     ];
-    facts.extend(typed.own.client.iter().map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
+    facts.extend(asked_client.predictor.map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
     if let (Some(groups), Some(column)) = (&groups, of_groups.first()) {
         facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
     }
@@ -200,11 +207,12 @@ fn targets(
 /// The headline, what temperature and sets do, the groups and the place of the report.
 fn text(
     (evaluated, warning): (&Evaluated, Option<String>),
-    Evaluate { input, own, .. }: &Evaluate,
+    (Evaluate { input, own, .. }, asked): (&Evaluate, client::Asked<'_>),
     out: &Path,
 ) -> Result<String, CliError> {
     let evaluation = &evaluated.evaluation;
-    let by = own.client.as_ref().map(|client| format!(", predictor of client {client}")).unwrap_or_default();
+    let whose = if asked.predictor.is_some() { "predictor of client" } else { "client" };
+    let by = own.client.as_ref().map(|client| format!(", {whose} {client}")).unwrap_or_default();
     let mut text = headline::table(evaluation, &format!("rows of {}{by}: {}", input.display(), evaluation.rows));
     warning.iter().for_each(|warning| text += &format!("\n{warning}\n"));
     if let Some(results) = &evaluated.calibration {

@@ -32,15 +32,16 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     }
     let out = typed.out.as_deref().unwrap_or(Path::new("-"));
     output::check(out, typed.force)?;
-    let recalibrated = client::recalibrated((&run, &config), typed.own.client.as_deref(), typed.level)?;
+    let asked = client::Asked::of((&run, &config), typed.own.client.as_deref())?;
+    let recalibrated = client::recalibrated((&run, &config), asked.predictor, typed.level)?;
     check_columns(&run, &typed.columns)?;
     let range = run.training_range(&config)?;
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
         return Err(no_range(&run));
     }
     let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
-    let (text, notes) = predictions(&run, (&config, &of_rows), &typed, &recalibrated, range.as_ref())?;
-    let is_own = typed.own.client.is_some();
+    let (text, notes) = predictions(&run, (&config, &of_rows), (&typed, asked), &recalibrated, range.as_ref())?;
+    let is_own = asked.predictor.is_some();
     for note in run.note_on_predictor(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
         crate::cli::print_note(note);
     }
@@ -88,20 +89,22 @@ fn same_file(a: &Path, b: &Path) -> bool {
 ///
 /// # Arguments
 /// * `of_rows`: the configuration by which the new rows are read
+/// * `asked`: what `--client` means
 /// * `range`: the usual features, where the run knows them
 fn predictions(
     run: &Finished,
     (config, of_rows): (&Config, &Config),
-    typed: &Predict,
+    (typed, asked): (&Predict, client::Asked<'_>),
     recalibrated: &Recalibrated,
     range: Option<&TrainingRange>,
 ) -> Result<(String, Vec<String>), RunError> {
-    let NewRows { features, beside, mut notes, .. } = run.new_rows(of_rows, &typed.input, Besides::Ids)?;
+    let read = run.new_rows(of_rows, &typed.input, Besides::Ids, asked.rows_of)?;
+    let NewRows { features, beside, mut notes, .. } = read;
     let rows = features.nrows();
     let outside = range.map(|range| range.outside(&features)).unwrap_or_default();
     notes.extend(range.and_then(|range| range.note(&outside)));
     let more = More { wanted: &typed.columns, outside };
-    let client = client::predictor((run, config), typed.own.client.as_deref(), typed.own.data_dir())?;
+    let client = client::predictor((run, config), asked.predictor, typed.own.data_dir())?;
     let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
         Forecast::Classes { log_probs, names } => {
             let unscaled = log_probs.ensemble();

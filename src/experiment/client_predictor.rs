@@ -66,6 +66,12 @@ impl Finished {
         self.states(config).map(drop)
     }
 
+    /// Whether clients may have predictors of their own; where not, all predict with the global particles.
+    pub fn has_client_predictors(config: &Config) -> bool {
+        let can = config.algorithm.capabilities();
+        !can.centralised && (can.personal || config.evaluation.personal)
+    }
+
     /// The predictor of a client, as it is scored in `clients.csv`.
     ///
     /// # Arguments
@@ -101,7 +107,10 @@ impl Finished {
         let correction = corrections.remove(&client);
         let note = match predictor {
             Predictor::Published if correction.is_some() => None,
-            Predictor::Published => Some(has_none(config, &names.of(client))?),
+            Predictor::Published => {
+                let is_feature = self.client_feature(config)?.is_some();
+                Some(has_none(config, &names.of(client), is_feature)?)
+            }
             Predictor::Own(_) | Predictor::Rows(_) => None,
         };
         Ok(ClientPredictor { client, clients: roster.len(), model, session, request, predictor, correction, note })
@@ -157,8 +166,7 @@ impl Finished {
                  predictor of these results (in a program: `Finished::forecast`)"
             ));
         };
-        let can = config.algorithm.capabilities();
-        if can.centralised || !(can.personal || config.evaluation.personal) {
+        if !Self::has_client_predictors(config) {
             return no(format!(
                 "algorithm kind `{}` has one predictor for all clients; leave --client out (in a program: `Finished::forecast`), train a \
                  personalised method ({}), or with evaluation.personal and evaluation.prior_correction",
@@ -209,7 +217,7 @@ impl Finished {
     }
 
     /// The number of the client with this name.
-    fn numbered(&self, name: &str, names: &ClientNames, clients: usize) -> Result<ClientId, RunError> {
+    pub(super) fn numbered(&self, name: &str, names: &ClientNames, clients: usize) -> Result<ClientId, RunError> {
         let is_asked = |client: &ClientId| match names.as_slice().get(*client) {
             Some(natural) => natural == name,
             None => client.to_string() == name,
@@ -225,18 +233,20 @@ impl Finished {
     }
 }
 
-/// The note on a client of a personalised method that predicts with the global particles.
+/// The note on a client that predicts with the global particles.
 ///
 /// # Arguments
 /// * `client`: what it is called
+/// * `is_feature`: whether the client is a feature of its rows
 ///
 /// # Errors
-/// The method is not personalised, so that the client adds nothing.
-fn has_none(config: &Config, client: &str) -> Result<String, RunError> {
+/// The method is not personalised, so that the client adds nothing but as a feature.
+fn has_none(config: &Config, client: &str, is_feature: bool) -> Result<String, RunError> {
     let can = config.algorithm.capabilities();
     let what = format!("client {client} has no predictor of its own and predicts with the global particles");
     match can.personal {
         true => Ok(format!("{what}: it has never trained")),
+        false if is_feature => Ok(what),
         false => Err(RunError::Config(format!(
             "{what} (algorithm kind `{}`); leave --client out (in a program: `Finished::forecast`), or train with evaluation.prior_correction",
             config.algorithm.name()

@@ -8,6 +8,7 @@ mod calibrate;
 mod checkpoints;
 mod class_weights;
 mod client_config;
+pub mod client_feature;
 pub mod client_predictor;
 pub mod config;
 mod description;

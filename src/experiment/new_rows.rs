@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::config::Config;
 use super::finished::Finished;
-use crate::datasets::{AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, delimiter, read_new_rows};
+use crate::datasets::{
+    AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, RowsOfClient, delimiter, read_new_rows,
+};
 use crate::error::RunError;
 
 /// Columns besides the features.
@@ -21,9 +23,21 @@ pub enum Besides<'a> {
 impl Finished {
     /// Reads new rows from a file as the run's training rows were read, with columns besides the features.
     ///
+    /// # Arguments
+    /// * `client`: whose rows they are, where [`Finished::rows_of_client`] has a column: the file need not have this column,
+    ///   and may have no other client in it
+    ///
     /// # Errors
-    /// The file cannot be read, lacks a column, or has a cell that does not fit its column.
-    pub fn new_rows(&self, config: &Config, input: &Path, besides: Besides<'_>) -> Result<NewRows, RunError> {
+    /// The file cannot be read, lacks a column, or has a cell that does not fit its column; there is no such client.
+    pub fn new_rows(
+        &self,
+        config: &Config,
+        input: &Path,
+        besides: Besides<'_>,
+        client: Option<&str>,
+    ) -> Result<NewRows, RunError> {
+        let column = client.map(|name| self.rows_of_client(config, name)).transpose()?.flatten();
+        let client = column.zip(client).map(|(column, name)| RowsOfClient { key: "--client", column, name });
         let (mark, reading, others) = match config.data()? {
             DataConfig::Csv(csv) => {
                 let is_feature = csv.reading.categorical.named().contains(&csv.client_column);
@@ -41,8 +55,8 @@ impl Finished {
             Besides::Ids => (ids(), &[]),
             Besides::Asked(asked) => (Vec::new(), asked),
         };
-        let options =
-            NewRowsOptions { delimiter: delimiter(&mark)?, reading: &reading, ignore: &ignore, beside: &ids, asked };
+        let delimiter = delimiter(&mark)?;
+        let options = NewRowsOptions { delimiter, reading: &reading, ignore: &ignore, beside: &ids, asked, client };
         Ok(read_new_rows(input, &self.card, &options)?)
     }
 }

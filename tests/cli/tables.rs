@@ -254,6 +254,50 @@ fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
 }
 
 #[test]
+fn the_option_client_says_whose_rows_these_are_where_the_client_is_a_feature() {
+    let place = Place::new();
+    let test = patients(200, 20);
+    let of_s1 = |line: &&str| line.starts_with("patient;") || line.contains(";s1;");
+    let full: String = test.lines().filter(of_s1).map(|line| format!("{line}\n")).collect();
+    place.write("table.csv", patients(0, 80)).write("bare.csv", of_site(&test, "s1"));
+    place.write("full.csv", &full).write("both.csv", &test);
+    let named = KEYS.replace("[\"ward\"]", "[\"ward\", \"site\"]");
+    place.write("run.toml", config(&named, ""));
+    place.works("train run.toml --quiet --out one");
+    place.works("train run.toml --quiet --out own --set algorithm.kind=fedper --set evaluation.personal=true");
+    let stranger = 2 + test.lines().skip(1).position(|line| line.contains(";s0;")).unwrap();
+    for run in ["one", "own"] {
+        let bare = place.works(&format!("predict {run} --input bare.csv --client s1"));
+        let note = "bare.csv has no column `site`: all of its rows are of `s1`";
+        assert!(bare.stderr.contains(note), "{}", bare.stderr);
+        assert_eq!(bare.stdout, place.works(&format!("predict {run} --input full.csv --client s1")).stdout);
+        assert_ne!(bare.stdout, place.works(&format!("predict {run} --input bare.csv --client s0")).stdout);
+        let words =
+            format!("both.csv: line {stranger}, column 7 (site): `s0` is not `s1`, which --client says of every row");
+        place.refuses(&format!("predict {run} --input both.csv --client s1"), &[&words]);
+        let words = format!("--client: there is no client `s9`; those of {run} are `s0`, `s1`");
+        place.refuses(&format!("predict {run} --input bare.csv --client s9"), &[&words]);
+    }
+    // Where all clients have one predictor, it is that of the global particles; else it is the client's own.
+    let global = |run: &str| place.works(&format!("predict {run} --input full.csv")).stdout;
+    let asked = |run: &str| place.works(&format!("predict {run} --input bare.csv --client s1"));
+    let (one, own) = (asked("one"), asked("own"));
+    assert_eq!(one.stdout, global("one"));
+    assert_ne!(own.stdout, global("own"));
+    let note = "all clients of one have one predictor, in which the client is a feature: --client says that the rows are of `s1`";
+    assert!(one.stderr.contains(note) && !own.stderr.contains("one predictor"), "{}{}", one.stderr, own.stderr);
+    for (run, whose) in [("one", "client"), ("own", "predictor of client")] {
+        let printed = place.works(&format!("evaluate {run} --input bare.csv --client s1")).stdout;
+        assert!(printed.contains(&format!("rows of bare.csv, {whose} s1: ")), "{printed}");
+        let facts = &place.json(&format!("{run}/evaluate/bare-client-s1/report/report.json"))["run"]["facts"];
+        assert_eq!(facts.get("predictor").is_some(), run == "own", "{facts}");
+    }
+    // Where the clients are others than those that the column names, it says nothing of them.
+    place.works("train run.toml --quiet --out alike --set partition.kind=iid --set partition.clients=2");
+    place.refuses("predict alike --input bare.csv --client 1", &["has one predictor for all clients"]);
+}
+
+#[test]
 fn a_column_without_a_name_is_a_feature_of_sites_and_their_results() {
     let place = Place::new();
     let unnamed = |text: String| text.replace("ward;dose;note", "ward;;note");

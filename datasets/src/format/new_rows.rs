@@ -3,7 +3,7 @@
 use super::csv::Cells;
 use super::header::Header;
 use super::lines::Lines;
-use crate::columns::{CellKind, Encoding, MissingCells, Purpose, Reading};
+use crate::columns::{CellKind, Column, Encoding, MissingCells, Notation, Places, Purpose, Reading};
 use crate::{DataError, ModelCard};
 use ndarray::Array2;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -22,6 +22,19 @@ pub struct NewRowsOptions<'a> {
     pub beside: &'a [(&'a str, &'a str)],
     /// Columns that were asked for, such as that of known targets.
     pub asked: &'a [AskedColumn<'a>],
+    /// The client whose rows all are, where the column of the clients is a feature.
+    pub client: Option<RowsOfClient<'a>>,
+}
+
+/// That all rows are of one client, which a feature says of each row.
+#[derive(Clone, Copy, Debug)]
+pub struct RowsOfClient<'a> {
+    /// What names the client, for messages: an option.
+    pub key: &'a str,
+    /// The column of the clients, by its name. A file with a header may lack it.
+    pub column: &'a str,
+    /// The client, as the training rows name it.
+    pub name: &'a str,
 }
 
 /// A column that was asked for, which the file must have.
@@ -83,7 +96,9 @@ pub struct Beside {
 pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) -> Result<NewRows, DataError> {
     let reading = options.reading;
     let names = card.column_names();
-    let wanted = match &card.encoding {
+    let client = options.client.zip(card.encoding.as_ref());
+    let client = client.and_then(|(client, encoding)| ClientColumn::of(client, encoding));
+    let mut wanted = match &card.encoding {
         Some(Encoding { columns }) => Wanted {
             names: names.as_deref(),
             kinds: columns.iter().map(|column| column.kind).collect(),
@@ -92,10 +107,13 @@ pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) ->
         },
         None => Wanted::numbers(card.features, names.as_deref()),
     };
+    if let Some(client) = &client {
+        wanted.defaults[client.at] = Some(client.of.name);
+    }
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
     let ignore: Vec<&str> = options.ignore.iter().copied().chain(ignore).collect();
-    let others = Others { ignore: &ignore, beside: options.beside, asked: options.asked };
+    let others = Others { ignore: &ignore, beside: options.beside, asked: options.asked, client };
     let Read { cells, texts, beside, asked, lines, mut notes } =
         read_cells(path, &wanted, (options.delimiter, reading), &others)?;
     let Some(encoding) = &card.encoding else { return Ok(NewRows { features: cells, beside, asked, lines, notes }) };
@@ -127,7 +145,7 @@ pub fn read_features(
     delimiter: u8,
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
-    let others = Others { ignore, beside: &[], asked: &[] };
+    let others = Others { ignore, beside: &[], asked: &[], client: None };
     let wanted = Wanted::numbers(width, names);
     read_cells(path, &wanted, (delimiter, &Reading::default()), &others).map(|read| read.cells)
 }
@@ -151,11 +169,44 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Columns that are not features.
+/// Columns that are not features, and the one that says whose rows these are.
 struct Others<'a> {
     ignore: &'a [&'a str],
     beside: &'a [(&'a str, &'a str)],
     asked: &'a [AskedColumn<'a>],
+    client: Option<ClientColumn<'a>>,
+}
+
+/// The column of the clients among those of a model.
+struct ClientColumn<'a> {
+    of: RowsOfClient<'a>,
+    /// Its place among them.
+    at: usize,
+    /// The clients that it names in training rows.
+    known: Places,
+}
+
+impl<'a> ClientColumn<'a> {
+    /// The column of this name; `None` where the model has none of texts.
+    fn of(of: RowsOfClient<'a>, encoding: &Encoding) -> Option<Self> {
+        let is_it = |column: &Column| column.kind == CellKind::Category && column.name.as_deref() == Some(of.column);
+        let at = encoding.columns.iter().position(is_it)?;
+        Some(Self { of, at, known: Places::of(&encoding.columns[at].categories) })
+    }
+
+    /// Checks that the cell of the current line names the client.
+    ///
+    /// # Errors
+    /// It names another one.
+    fn check(&self, lines: &Lines, column: usize, notation: &Notation) -> Result<(), DataError> {
+        let RowsOfClient { key, name, .. } = self.of;
+        let cell = lines.name(column, notation, "a client")?;
+        let is_it = *cell == *name || self.known.find(&cell).is_some_and(|at| Some(at) == self.known.find(name));
+        match is_it {
+            true => Ok(()),
+            false => Err(lines.bad(column, format!("`{name}`, which {key} says of every row"))),
+        }
+    }
 }
 
 /// The cells of a file.
@@ -172,7 +223,7 @@ fn read_cells(
     path: &Path,
     wanted: &Wanted<'_>,
     (delimiter, reading): (u8, &Reading),
-    Others { ignore, beside, asked }: &Others<'_>,
+    Others { ignore, beside, asked, client }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
@@ -219,7 +270,8 @@ fn read_cells(
     let names = there.iter().filter_map(|at| Some(wanted.names?[*at].as_str()));
     let kinds = (there.iter().map(|at| wanted.kinds[*at]).collect(), reading.missing_cells(names));
     let mut cells = Cells::of(columns, kinds, reading, (wanted.missing, Purpose::Predict));
-    let missing = lines.missing_cells(reading);
+    let (missing, notation) = (lines.missing_cells(reading), reading.notation());
+    let of_client = client.as_ref().and_then(|client| Some((client, found_columns[client.at]?)));
     while lines.next()? {
         let is_left_out = |(asked, column): (&AskedColumn, &usize)| {
             asked.missing == MissingAnswer::LeftOut && missing.hold(*column, lines.field(*column))
@@ -229,6 +281,9 @@ fn read_cells(
             continue;
         }
         cells.read(&lines, false)?;
+        if let Some((client, column)) = of_client.filter(|(_, column)| !missing.hold(*column, lines.field(*column))) {
+            client.check(&lines, column, &notation)?;
+        }
         for (column, texts) in found.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }

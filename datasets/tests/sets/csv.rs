@@ -424,7 +424,7 @@ fn with_asked(
     };
     let card = ModelCard::of(&data, Normalisation { features: FeatureScale::Identity, target: None });
     let reading = Reading::default();
-    let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore, beside: &[], asked };
+    let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore, beside: &[], asked, client: None };
     read_new_rows(path, &card, &options)
 }
 

@@ -80,7 +80,14 @@ fn new_rows_have_the_missing_values_of_the_training_rows() {
         let text = if header { text.to_owned() } else { text.split_once('\n').unwrap().1.to_owned() };
         std::fs::write(&path, text).unwrap();
         let reading = reading(Missing::Indicator, codes());
-        let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore: &["y"], beside: &[], asked: &[] };
+        let options = NewRowsOptions {
+            delimiter: b',',
+            reading: &reading,
+            ignore: &["y"],
+            beside: &[],
+            asked: &[],
+            client: None,
+        };
         read_new_rows(&path, &card, &options).unwrap().features
     };
     // Without the target, the columns in another order, and without a header.

@@ -274,7 +274,8 @@ fn new_rows(card: &ModelCard, text: &str, reading: &Reading, delimiter: u8) -> R
     let path = dir.path().join("new.csv");
     std::fs::write(&path, text).unwrap();
     let beside: Vec<(&str, &str)> = reading.id.iter().map(|column| ("data.id", column.as_str())).collect();
-    let options = NewRowsOptions { delimiter, reading, ignore: &["outcome"], beside: &beside, asked: &[] };
+    let options =
+        NewRowsOptions { delimiter, reading, ignore: &["outcome"], beside: &beside, asked: &[], client: None };
     read_new_rows(&path, card, &options)
 }
 
@@ -391,6 +392,7 @@ fn without_a_header_ids_are_found_where_all_columns_are_there() {
             ignore: &["-1"],
             beside: &[("data.id", "0")],
             asked: &[],
+            client: None,
         };
         read_new_rows(&dir.path().join("new.csv"), &card, &options).unwrap()
     };
