@@ -239,6 +239,7 @@ fn the_page_is_one_file_without_script_and_escapes_what_it_shows() {
     assert!(!page.replace("http://www.w3.org/2000/svg", "").contains("http"));
     assert!(!page.contains("<title> &") && !page.contains("Fed<Avg>") && !page.contains("<CPU>"));
     assert!(page.contains("&lt;script&gt;") && page.contains("prefers-color-scheme"));
+    assert!(page.contains("2 of &lt;4&gt; clients never trained"));
     assert!(!page.contains("NaN") && !page.contains(">inf"));
 }
 

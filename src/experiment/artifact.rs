@@ -162,7 +162,8 @@ impl Artifacts {
         model: &dyn Model,
         session: &Session,
     ) -> Result<(), RunError> {
-        let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, notes, own_selection } = rows;
+        let RowsOfRun { card, digests, listed, counts, about, clients, test_lines, train_lines, notes, own_selection } =
+            rows;
         // The session has the backend that was chosen, whatever the key says.
         let backend = session.backend().name();
         self.resolved.table.insert(BACKEND.into(), backend.into());
@@ -203,6 +204,9 @@ impl Artifacts {
         dir.write(run_dir::PARTITION, listed.as_bytes()).map_err(directory)?;
         if let Some(lines) = &test_lines {
             dir.write(run_dir::TEST_LINES, lines_csv(lines).as_bytes()).map_err(directory)?;
+        }
+        if let Some(lines) = &train_lines {
+            dir.write(run_dir::TRAIN_LINES, lines.as_bytes()).map_err(directory)?;
         }
         dir.write(run_dir::PROVENANCE, &to_json(&self.provenance)?).map_err(directory)?;
         if self.past().is_none() {

@@ -1,6 +1,7 @@
 //! What a run's files say of its rows and its clients.
 
 use crate::datasets::{ModelCard, Partition, TrainTest};
+use crate::report::csv::text_cell;
 use crate::report::{ClientNames, PartitionTable};
 
 use super::checkpoints::Digests;
@@ -22,6 +23,8 @@ pub(super) struct RowsOfRun {
     pub clients: String,
     /// The lines of the rows that are predicted in the user's own file.
     pub test_lines: Option<Vec<u64>>,
+    /// The lines of the other rows in the user's own file, with the client and the use of each, as CSV.
+    pub train_lines: Option<String>,
     /// Notes on the rows and the clients, one sentence each.
     pub notes: Vec<String>,
     /// The name of a client selection that the program brings.
@@ -51,11 +54,30 @@ impl RowsOfRun {
             about: about_rows(&card.data, data, partition),
             clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
             test_lines: data.test.lines.clone(),
+            train_lines: data.train.lines.as_deref().map(|lines| lines_of_clients(lines, partition)),
             card,
             notes,
             own_selection: None,
         }
     }
+}
+
+/// The line of each row that a client trains on or holds out, in the order of the lines.
+fn lines_of_clients(lines: &[u64], partition: &Partition) -> String {
+    let of_client = |client: usize| {
+        let uses = [
+            ("training", &partition.clients()[client][..]),
+            ("validation", partition.validation(client)),
+            ("calibration", partition.calibration(client)),
+        ];
+        uses.into_iter().flat_map(move |(word, rows)| rows.iter().map(move |row| (lines[*row], client, word)))
+    };
+    let mut rows: Vec<(u64, usize, &str)> = (0..partition.clients().len()).flat_map(of_client).collect();
+    rows.sort_unstable();
+    let names: Vec<String> =
+        (0..partition.clients().len()).map(|client| text_cell(&partition.name(client)).to_string()).collect();
+    let rows = rows.into_iter().map(|(line, client, word)| format!("{line},{},{word}\n", names[client]));
+    std::iter::once("line,client,use\n".to_owned()).chain(rows).collect()
 }
 
 /// The data set and its numbers of rows, those that are held out from the training by themselves.

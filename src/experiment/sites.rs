@@ -296,6 +296,7 @@ impl Sites {
             },
             clients: format!("{} ({})", rows.len(), config.data_kind()),
             test_lines: test.and_then(|test| test.rows.lines.clone()),
+            train_lines: None,
             notes: self.agreement.notes.iter().cloned().chain(self.note_on_rows(config)).collect(),
             own_selection: None,
             card,

@@ -431,6 +431,19 @@ fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
         let label: usize = predicted.split(',').next().unwrap().parse().unwrap();
         assert!(row.ends_with(labels[label]), "{row} is not of class {label}");
     }
+    // The other rows with an outcome are those of the clients: each line is in one of the two files.
+    let others = place.table("runs/admissions/train_lines.csv");
+    assert_eq!(others[0], ["line", "client", "use"]);
+    let tested = lines.lines().skip(1).map(|line| line.parse::<usize>().unwrap());
+    let mut used: Vec<usize> = others[1..].iter().map(|row| row[0].parse().unwrap()).chain(tested).collect();
+    used.sort_unstable();
+    let with_outcome =
+        table.lines().zip(1..).skip(1).filter(|(row, _)| labels.iter().any(|label| row.ends_with(label)));
+    assert_eq!(used, with_outcome.map(|(_, line)| line).collect::<Vec<usize>>());
+    let count = |word: &str| others[1..].iter().filter(|row| row[2] == word).count();
+    let listed = place.json("runs/admissions/summary.json")["facts"].to_string();
+    let counted = format!("{} training, {} validation and {rows} test rows", count("training"), count("validation"));
+    assert!(listed.contains(&counted), "no {counted:?} in {listed}");
     // A patient without a lab value has a prediction.
     place.write("new.csv", "patient_id,sex,lactate\nP9,f,\nP8,m,1.5\n");
     let predicted = place.works("predict runs/admissions --input new.csv").stdout;

@@ -527,6 +527,11 @@ fn a_client_that_is_left_out_is_scored_and_takes_no_part() {
     let lines: Vec<String> = place.table("run/test_lines.csv")[1..].iter().map(|row| row[0].clone()).collect();
     assert_eq!(lines, (0..40).map(|row| (2 * row + 3).to_string()).collect::<Vec<_>>());
 
+    // And those of the others are the lines between, all at their client.
+    let others = place.table("run/train_lines.csv");
+    let expected = (0..40).map(|row| [(2 * row + 2).to_string(), "s0".into(), "training".into()].to_vec());
+    assert_eq!(others[1..].to_vec(), expected.collect::<Vec<_>>());
+
     // The same rows in two files give the same run, but for the classes and clients of the other file.
     let rows = patients(0, 80);
     let of = |site: &str| {
@@ -546,6 +551,7 @@ fn a_client_that_is_left_out_has_no_predictor_of_its_own() {
     for (keys, mentions) in [
         ("--set evaluation.personal=true", &["data.leave_out", "`evaluation.personal`"][..]),
         ("--set partition.validation=0.2 --set evaluation.rows=validation", &["data.leave_out", "`evaluation.rows`"]),
+        ("--set algorithm.kind=pfedgp", &["data.leave_out", "`pfedgp` has no predictor for them"]),
         ("--set data.leave_out=s7", &["data.leave_out", "no row is of a client `s7`; there are `s0`, `s1`"]),
         ("--set data.test_path=table.csv", &["data.leave_out", "data.test_path"]),
         ("--set data.leave_out=true", &["data.leave_out", "a client's name, or a list of them"]),

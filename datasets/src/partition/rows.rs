@@ -40,7 +40,7 @@ impl Partition {
     }
 
     /// The name of client `k`, or its number.
-    pub(super) fn name(&self, k: usize) -> String {
+    pub fn name(&self, k: usize) -> String {
         self.names.get(k).cloned().unwrap_or_else(|| k.to_string())
     }
 

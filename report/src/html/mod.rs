@@ -175,7 +175,7 @@ fn personal_section(body: &mut Body, table: &PersonalTable, is_first: bool) {
 fn run_section(body: &mut Body, run: &RunSummary) {
     if !run.facts.is_empty() || !run.notes.is_empty() {
         body.heading("The run");
-        run.notes.iter().for_each(|note| body.note(&escape(note)));
+        run.notes.iter().for_each(|note| body.note(note));
     }
     if !run.facts.is_empty() {
         let rows: Vec<Vec<String>> = run.facts.iter().map(|(name, fact)| vec![escape(name), escape(fact)]).collect();

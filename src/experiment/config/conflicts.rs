@@ -63,7 +63,7 @@ impl Config {
             self.wire_conflict(name, can),
             self.faults_conflict(),
             self.evaluation_conflict()?,
-            self.unseen_clients_conflict(data.properties),
+            self.unseen_clients_conflict((name, can), data.properties),
             self.personal_conflict(name, can),
             self.prior_correction_conflict((name, can), &data),
             self.stop_conflict((name, can), &data)?,
@@ -106,9 +106,19 @@ impl Config {
     }
 
     /// Checks that the test rows are scored, and by particles that every client can use.
-    fn unseen_clients_conflict(&self, properties: DataProperties) -> Option<String> {
+    fn unseen_clients_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        properties: DataProperties,
+    ) -> Option<String> {
         if !properties.unseen_clients {
             return None;
+        }
+        if can.untrained_part {
+            return Some(format!(
+                "`data.leave_out` scores clients that take no part, and algorithm kind `{algorithm}` has no predictor for them: \
+                 a part of its parameters is each client's own; leave it empty"
+            ));
         }
         let why = if self.evaluation.rows == EvaluationRows::Validation {
             "`evaluation.rows` = \"validation\" scores rows of the others; it must be \"test\""

@@ -18,6 +18,8 @@ pub const SUMMARY: &str = "summary.json";
 pub const PREDICTIONS: &str = "predictions.csv";
 /// The lines of the user's file from which the rows of [`PREDICTIONS`] are, in its order.
 pub const TEST_LINES: &str = "test_lines.csv";
+/// The lines of the user's file from which the other rows are, with the client and the use of each.
+pub const TRAIN_LINES: &str = "train_lines.csv";
 /// The particles, block by block.
 pub const PARTICLES: &str = "particles.safetensors";
 /// The information that `fedstein predict` needs besides the particles.
@@ -68,6 +70,7 @@ pub(super) const CONTENTS: &[&str] = &[
     SUMMARY,
     PREDICTIONS,
     TEST_LINES,
+    TRAIN_LINES,
     PARTICLES,
     MODEL,
     ROTATION,
