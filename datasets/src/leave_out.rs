@@ -1,7 +1,7 @@
 //! Natural clients that take no part in the training: their rows are the test rows, so that the scores are those at a client
 //! that the model has never seen.
 
-use crate::columns::text;
+use crate::columns::{Places, text};
 use crate::units::Units;
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Texts;
@@ -43,13 +43,16 @@ pub(crate) fn split(data: &Dataset, names: &[String]) -> Result<LeftOut, DataErr
         .as_deref()
         .ok_or_else(|| refuse("needs the client of each row: `data.client_column` names its column".to_owned()))?;
     let present: BTreeSet<usize> = of_row.iter().copied().collect();
-    let clients: Vec<(usize, String)> = present.into_iter().map(|client| (client, data.client_name(client))).collect();
+    let clients: Vec<usize> = present.into_iter().collect();
+    let known: Vec<String> = clients.iter().map(|client| data.client_name(*client)).collect();
+    let places = Places::of(&known);
     let mut left_out = BTreeSet::new();
     for name in names {
-        let client = called(&clients, name).ok_or_else(|| {
-            refuse(format!("no row is of a client `{}`; there are {}", text(name.as_bytes()), listed(clients.iter())))
+        // Cells have no blanks around them either.
+        let place = places.find(name.trim()).ok_or_else(|| {
+            refuse(format!("no row is of a client `{}`; there are {}", text(name.as_bytes()), listed(known.iter())))
         })?;
-        left_out.insert(client);
+        left_out.insert(clients[place]);
     }
     let test: Vec<usize> = (0..data.rows()).filter(|row| left_out.contains(&of_row[*row])).collect();
     // The model would know a group of which it has seen rows at another client.
@@ -63,12 +66,19 @@ pub(crate) fn split(data: &Dataset, names: &[String]) -> Result<LeftOut, DataErr
     }
     train.sort_unstable();
     if train.is_empty() {
-        return Err(refuse("leaves no row to train on; leave fewer clients out".to_owned()));
+        let problem = match shared {
+            0 => "leaves no row to train on; leave fewer clients out",
+            _ => {
+                "leaves no row to train on: every group of rows (data.group_column) has some at a client that is left out; \
+                 leave other clients out"
+            }
+        };
+        return Err(refuse(problem.to_owned()));
     }
+    let absent = clients.iter().zip(&known).filter(|(client, _)| left_out.contains(client)).map(|(_, name)| name);
     let mut notes = vec![format!(
-        "the {} test rows are those of clients that take no part in the training (data.leave_out): {}",
-        test.len(),
-        listed(clients.iter().filter(|(client, _)| left_out.contains(client)))
+        "the test rows are those of clients that take no part in the training (data.leave_out): {}",
+        listed(absent)
     )];
     if shared > 0 {
         notes.push(format!(
@@ -79,21 +89,9 @@ pub(crate) fn split(data: &Dataset, names: &[String]) -> Result<LeftOut, DataErr
     Ok(LeftOut { train: data.select(&train), test: data.select(&test), notes })
 }
 
-/// The client of a name, or the only one of the same number in another spelling (`2` for `2.0`).
-fn called(clients: &[(usize, String)], name: &str) -> Option<usize> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    let exact = clients.iter().find(|(_, known)| known == name);
-    let mut alike = clients.iter().filter(|(_, known)| number(name).is_some() && number(known) == number(name));
-    let only = match (alike.next(), alike.next()) {
-        (Some(one), None) => Some(one),
-        _ => None,
-    };
-    exact.or(only).map(|(client, _)| *client)
-}
-
 /// The first names of clients.
-fn listed<'a>(clients: impl Iterator<Item = &'a (usize, String)>) -> String {
-    let names: Vec<String> = clients.map(|(_, name)| format!("`{}`", text(name.as_bytes()))).collect();
+fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{}`", text(name.as_bytes()))).collect();
     let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
 }
@@ -127,7 +125,7 @@ mod tests {
         assert_eq!((rows_of(&train), rows_of(&test)), (vec![1, 2, 4], vec![0, 3]));
         assert_eq!(
             notes,
-            ["the 2 test rows are those of clients that take no part in the training (data.leave_out): `north`"]
+            ["the test rows are those of clients that take no part in the training (data.leave_out): `north`"]
         );
         let LeftOut { train, test, .. } = out(&data, &["south", "east", "south"]).unwrap();
         assert_eq!((rows_of(&train), rows_of(&test)), (vec![0, 3], vec![1, 2, 4]));
@@ -140,11 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_number_may_be_spelled_in_another_way_where_one_client_alone_has_it() {
-        let data = numbered(&[0, 1, 2, 3], Some(&["1.0", "2", "02", "3"]));
-        assert_eq!(rows_of(&out(&data, &["1", "3.0"]).unwrap().test), [0, 3]);
-        assert_eq!(rows_of(&out(&data, &["02"]).unwrap().test), [2]);
-        assert!(out(&data, &["2.0"]).is_err());
+    fn a_number_may_be_spelled_in_another_way_where_all_clients_are_numbers() {
+        let data = numbered(&[0, 1, 2], Some(&["1.0", "2", "900000000000003019"]));
+        assert_eq!(rows_of(&out(&data, &["1", " 2.0 "]).unwrap().test), [0, 1]);
+        // Neither codes nor numbers that differ beyond the digits of a float are another spelling.
+        for other in ["02", "900000000000003029"] {
+            assert!(out(&data, &[other]).is_err(), "{other}");
+        }
+        let codes = numbered(&[0, 1], Some(&["2", "02"]));
+        assert_eq!(rows_of(&out(&codes, &["02"]).unwrap().test), [1]);
     }
 
     #[test]
@@ -163,6 +165,10 @@ mod tests {
         assert_eq!(message, "data.leave_out = [\"nort\"]: no row is of a client `nort`; there are `east`, `north`");
         let message = out(&data, &["east", "north"]).unwrap_err().to_string();
         assert!(message.contains("leaves no row to train on"), "{message}");
+        // Both groups have a row at client 0.
+        let groups = numbered(&[0, 1, 0, 1], None).with_groups(vec![5, 5, 6, 6]).unwrap();
+        let message = out(&groups, &["0"]).unwrap_err().to_string();
+        assert!(message.contains("leaves no row to train on: every group of rows (data.group_column)"), "{message}");
         let without = Dataset { clients: None, ..data };
         let message = out(&without, &["east"]).unwrap_err().to_string();
         assert!(message.contains("`data.client_column` names its column"), "{message}");

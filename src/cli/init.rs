@@ -34,8 +34,8 @@ pub struct Init {
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
 
-    /// Write studies beside the config as well: <FILE>-models.toml compares models on validation rows, and with three clients
-    /// or more <FILE>-left-out.toml scores the model at each client when it takes no part
+    /// Write studies beside the config as well: <FILE>-models.toml compares models on validation rows, and for a table with
+    /// three clients or more <FILE>-left-out.toml scores the model at each client when it takes no part
     #[arg(long)]
     pub study: bool,
 

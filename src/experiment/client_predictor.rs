@@ -274,6 +274,11 @@ impl ClientPredictor {
         self.note.as_deref()
     }
 
+    /// Whether it is the client's own: one that has never trained has none, and what the server has published predicts.
+    pub(super) fn is_own(&self) -> bool {
+        !matches!(self.predictor, Predictor::Published)
+    }
+
     /// The predictive parameters of rows, in the form that the model takes, by the code that scores the client's own test
     /// rows. `None` where there are no rows.
     ///

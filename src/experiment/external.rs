@@ -82,7 +82,7 @@ impl Finished {
         let LabelledRows { features, targets, groups, input } = rows;
         groups.as_ref().map_or(Ok(()), |groups| groups.check(features.nrows(), &input))?;
         // Temperature and sets are those of the global particles.
-        let not_judged = self.new_rows_not_judged(config, client.is_some());
+        let not_judged = self.new_rows_not_judged(config, client.as_ref().is_some_and(ClientPredictor::is_own));
         let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
         let predicted = self.predict_labelled(config, client, features, &targets, &input)?;
         let bins = config.evaluation.bins;

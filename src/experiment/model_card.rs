@@ -299,7 +299,7 @@ impl Card<'_> {
                 "The numbers are those of clients that took no part in the training, and of rows like theirs: at the other clients they may be better. Rows of other times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known."
             }
             Some(data) if data.natural_clients => {
-                "The numbers are those of rows like the ones above, of clients that took part in the training. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known, and runs with `data.leave_out` say how well such a model does at a client that takes no part (docs/study.md)."
+                "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known, and runs with `data.leave_out` say how well such a model does at a client that takes no part (docs/study.md)."
             }
             _ => {
                 "The numbers are those of rows like the ones above. Rows of other places, times or devices were not looked at; `fedstein evaluate` does, where their outcomes are known."

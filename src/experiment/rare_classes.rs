@@ -26,9 +26,6 @@ pub(super) fn note(config: &Config, trained: &Targets, evaluated: &Targets) -> R
     let (counts, known) = (evaluated.counts(0..labels.len()), trained.counts(0..all.len()));
     let classes = names.iter().zip(&counts).zip(known).filter(|(_, known)| *known > 0);
     let few: Vec<(&String, &usize)> = classes.map(|(class, _)| class).filter(|(_, count)| **count < FEW).collect();
-    let class = |(name, count): &(&String, &usize)| format!("`{}` ({count})", quoted(name));
-    let listed: Vec<String> = few.iter().take(LISTED).map(class).collect();
-    let more = if few.len() > LISTED { format!(" and {} more classes", few.len() - LISTED) } else { String::new() };
     let remedy = match config.data()? {
         DataConfig::Csv(csv)
             if csv.test_path.is_empty() && csv.leave_out.is_empty() && csv.split == TestSplit::Random =>
@@ -39,10 +36,10 @@ pub(super) fn note(config: &Config, trained: &Targets, evaluated: &Targets) -> R
     };
     Ok((!few.is_empty()).then(|| {
         format!(
-            "of the {} rows that are evaluated, fewer than {FEW} are of class {}{more}: AUROC and calibration say little \
+            "of the {} rows that are evaluated, fewer than {FEW} are of class {}: AUROC and calibration say little \
              about {}{remedy}",
             labels.len(),
-            listed.join(", "),
+            listed(&few),
             if few.len() == 1 { "it" } else { "them" }
         )
     }))
@@ -55,12 +52,20 @@ pub(super) fn note_on_untrained(trained: &Targets, evaluated: &Targets) -> Optio
     };
     let (counts, known) = (evaluated.counts(0..labels.len()), trained.counts(0..all.len()));
     let unknown = names.iter().zip(&counts).zip(known).filter(|((_, count), known)| **count > 0 && *known == 0);
-    let listed: Vec<String> =
-        unknown.map(|((name, count), _)| format!("`{}` ({count})", quoted(name))).take(LISTED).collect();
-    (!listed.is_empty()).then(|| {
+    let unknown: Vec<(&String, &usize)> = unknown.map(|(class, _)| class).collect();
+    (!unknown.is_empty()).then(|| {
         format!(
             "no training row is of class {}, as are rows that are evaluated: the model has not learned it",
-            listed.join(", ")
+            listed(&unknown)
         )
     })
+}
+
+/// Classes with their numbers of rows, of which the first are named.
+fn listed(classes: &[(&String, &usize)]) -> String {
+    let class = |(name, count): &(&String, &usize)| format!("`{}` ({count})", quoted(name));
+    let names: Vec<String> = classes.iter().take(LISTED).map(class).collect();
+    let more =
+        if classes.len() > LISTED { format!(" and {} more classes", classes.len() - LISTED) } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }

@@ -86,13 +86,23 @@ fn each_client_with_enough_rows_is_left_out_in_turn_by_a_study_beside_the_config
         "{text}"
     );
     place.works("study cases-left-out.toml --seeds 1 --quiet");
-    // Each client is one setting, and all of its 40 rows are the test rows.
+    // Each client is left out once.
     let results = place.text("studies/cases-left-out/results.csv");
     assert_eq!(results.lines().count(), 4, "{results}");
     let table = place.text("studies/cases-left-out/table.md");
-    assert!(["east", "north", "south"].iter().all(|client| table.contains(&format!("| {client} | 1 |"))), "{table}");
+    for client in ["east", "north", "south"] {
+        let of_client = format!("take no part in the training (data.leave_out): `{client}`");
+        assert!(table.contains(&format!("| {client} | 1 |")) && table.contains(&of_client), "{table}");
+    }
 
-    // A study that is there is no reason to write half of the files.
+    // Beside a config that stays, a study that is missing is written, and the other one stays.
+    std::fs::remove_file(place.path("cases-left-out.toml")).unwrap();
+    let models = format!("{}# mine\n", place.text("cases-models.toml"));
+    let printed = place.write("cases-models.toml", &models).works("init cases.csv --study").stdout;
+    assert!(printed.contains("cases-models.toml was there and stays as it is"), "{printed}");
+    assert_eq!((place.text("cases-models.toml"), place.text("cases-left-out.toml")), (models, text));
+
+    // A study without its config is no reason to write half of the files.
     let place = Place::new();
     place.write("cases.csv", hospitals()).write("cases-left-out.toml", "");
     place.refuses("init cases.csv --study", &["--study `cases-left-out.toml` exists", "--force"]);

@@ -197,14 +197,15 @@ impl<'a> ClientColumn<'a> {
     /// Checks that the cell of the current line names the client.
     ///
     /// # Errors
-    /// It names another one.
+    /// It names another one, or none.
     fn check(&self, lines: &Lines, column: usize, notation: &Notation) -> Result<(), DataError> {
         let RowsOfClient { key, name, .. } = self.of;
-        let cell = lines.name(column, notation, "a client")?;
-        let is_it = *cell == *name || self.known.find(&cell).is_some_and(|at| Some(at) == self.known.find(name));
+        let wanted = format!("`{name}`, which {key} says of every row");
+        let cell = lines.name(column, notation, &wanted)?;
+        let is_it = cell == name || self.known.find(&cell).is_some_and(|at| Some(at) == self.known.find(name));
         match is_it {
             true => Ok(()),
-            false => Err(lines.bad(column, format!("`{name}`, which {key} says of every row"))),
+            false => Err(lines.bad(column, wanted)),
         }
     }
 }
@@ -280,10 +281,10 @@ fn read_cells(
             left_out[at] += 1;
             continue;
         }
-        cells.read(&lines, false)?;
-        if let Some((client, column)) = of_client.filter(|(_, column)| !missing.hold(*column, lines.field(*column))) {
+        if let Some((client, column)) = of_client {
             client.check(&lines, column, &notation)?;
         }
+        cells.read(&lines, false)?;
         for (column, texts) in found.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }

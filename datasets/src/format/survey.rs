@@ -323,6 +323,15 @@ mod tests {
     }
 
     #[test]
+    fn yes_and_no_are_read_with_the_tables_decimal_mark() {
+        let comma = survey_of("dose;flag;text\n1,5;1,0;0.0\n2,5;0,0;1.0\n0,5;;1.0\n");
+        let counts: Vec<usize> = comma.columns.iter().map(|column| column.booleans).collect();
+        assert_eq!((comma.columns[1].numbers, counts), (2, vec![0, 2, 0]));
+        let point = survey_of("dose,flag\n1.5,1.0\n2.5,0.0\n");
+        assert_eq!(point.columns[1].booleans, 2);
+    }
+
+    #[test]
     fn declared_cells_are_missing_cells() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "age;dose\n50;1,5\n999;Unknown\n;-9,0\n").unwrap();

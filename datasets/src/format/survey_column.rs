@@ -130,6 +130,8 @@ pub(super) struct Look {
     of_lines: [usize; 2],
     /// The number of cells that are numbers with a point alone, and with a comma alone.
     alone: [usize; 2],
+    /// The number of cells that are yes or no where numbers have a point, and where they have a comma.
+    booleans: [usize; 2],
     dates: [usize; DATE_FORMATS.len()],
 }
 
@@ -158,7 +160,9 @@ impl Look {
         self.alone[0] += usize::from(point && !comma);
         self.alone[1] += usize::from(comma && !point);
         column.thousands += usize::from(!point && !comma && has_thousands(&string));
-        column.booleans += usize::from(notations.point.value(CellKind::Boolean, &string).is_some());
+        for (count, notation) in self.booleans.iter_mut().zip(notations.both()) {
+            *count += usize::from(notation.value(CellKind::Boolean, &string).is_some());
+        }
         for (count, format) in self.dates.iter_mut().zip(&notations.dates) {
             *count += usize::from(format.days(&string).is_some());
         }
@@ -182,9 +186,10 @@ impl Look {
 
     /// The column, once decimal mark and format of the table are known.
     pub fn finish(self, decimal: Decimal, format: Option<usize>) -> SurveyColumn {
-        let (own, other_mark) = match decimal {
-            Decimal::Point => (self.point, self.alone[1]),
-            Decimal::Comma => (self.comma, self.alone[0]),
+        let [with_point, with_comma] = self.booleans;
+        let (own, other_mark, booleans) = match decimal {
+            Decimal::Point => (self.point, self.alone[1], with_point),
+            Decimal::Comma => (self.comma, self.alone[0], with_comma),
         };
         let others = self.dates.iter().enumerate().filter(|(at, _)| Some(*at) != format);
         SurveyColumn {
@@ -194,6 +199,7 @@ impl Look {
             other: own.other,
             alike: own.alike,
             other_mark,
+            booleans,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
             codes: self.column.values.as_ref().and_then(|values| codes(values, decimal)),

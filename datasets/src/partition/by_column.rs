@@ -55,9 +55,11 @@ impl Scheme for ByColumn {
             let listed = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
             notes.push(format!("{absent} of the data's clients hold no training row and are left out{listed}"));
         }
-        let names = match train.client_names {
-            Some(_) => clients.keys().map(|&client| train.client_name(client)).collect(),
-            None => Vec::new(),
+        // Clients are numbered without gaps; where the data's numbers have some, they are names.
+        let are_numbered = clients.keys().copied().eq(0..clients.len());
+        let names = match train.client_names.is_none() && are_numbered {
+            true => Vec::new(),
+            false => clients.keys().map(|&client| train.client_name(client)).collect(),
         };
         Ok(Partition { names, ..Partition::new(clients.into_values().collect(), notes) })
     }

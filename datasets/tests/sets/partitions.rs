@@ -312,6 +312,10 @@ fn natural_clients_are_kept_and_those_without_rows_left_out() {
     let assigned = assign(&PartitionScheme::ByColumn(ByColumn {}), &data, 1).unwrap();
     assert_eq!(assigned.clients(), [vec![1], vec![3, 4], vec![0, 2, 5]]);
     assert!(assigned.notes[0].starts_with("1 of the data's clients"), "{:?}", assigned.notes);
+    // A client is called by its number in the data, not by its place.
+    assert_eq!(assigned.names(), ["0", "1", "3"]);
+    data.clients = Some(vec![2, 0, 2, 1, 1, 2]);
+    assert!(assign(&PartitionScheme::ByColumn(ByColumn {}), &data, 1).unwrap().names().is_empty());
 }
 
 #[test]

@@ -35,7 +35,13 @@ impl Analysis {
     pub fn new(report: &Report<'_>) -> Result<Self, MetricError> {
         let mut analysis = Self::of_content(report)?;
         if let Some(reason) = report.run.as_ref().and_then(|run| run.not_judged.as_deref()) {
-            *analysis.verdict() = CalibrationVerdict::not_judged(reason);
+            let (verdict, groups) = match &mut analysis {
+                Self::Classification(analysis) => (&mut analysis.verdict, &mut analysis.groups),
+                Self::Regression(analysis) => (&mut analysis.verdict, &mut analysis.groups),
+            };
+            for verdict in groups.iter_mut().map(|group| &mut group.verdict).chain([verdict]) {
+                *verdict = CalibrationVerdict::not_judged(reason);
+            }
         }
         Ok(analysis)
     }
@@ -58,13 +64,6 @@ impl Analysis {
                 (None, None) => return Err(MetricError::NoRows),
             },
         })
-    }
-
-    fn verdict(&mut self) -> &mut CalibrationVerdict {
-        match self {
-            Self::Classification(analysis) => &mut analysis.verdict,
-            Self::Regression(analysis) => &mut analysis.verdict,
-        }
     }
 
     /// The headline in words.

@@ -42,8 +42,15 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
 /// How many groups have each verdict.
 fn findings(groups: &[GroupAnalysis]) -> String {
     let count = |kind: &str| groups.iter().filter(|group| group.verdict.kind == kind).count();
-    let kinds = ["biased", "over-confident", "under-confident", "calibrated on average", "too few rows"];
-    let words = ["biased", "over-confident", "under-confident", "calibrated on average", "with too few rows to tell"];
+    let kinds = ["biased", "over-confident", "under-confident", "calibrated on average", "too few rows", "not judged"];
+    let words = [
+        "biased",
+        "over-confident",
+        "under-confident",
+        "calibrated on average",
+        "with too few rows to tell",
+        "not judged",
+    ];
     let counts = kinds.map(count).into_iter().zip(words).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, words)| format!("{} {words}", thousands(count))).collect();
     format!("Of {} groups: {}.", thousands(groups.len()), counts.join(", "))

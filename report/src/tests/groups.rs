@@ -35,6 +35,18 @@ fn each_group_has_the_numbers_and_the_verdict_of_a_report_on_its_rows_alone() {
 }
 
 #[test]
+fn groups_of_predictions_that_are_not_those_of_the_run_are_not_judged_either() {
+    let (predictions, groups) = (predictions(), groups());
+    let not_judged = Some("A part of these parameters is untrained.".to_owned());
+    let run = Some(RunSummary { not_judged, ..run() });
+    let report = Report { groups: Some(&groups), ..report(&predictions, run) };
+    let json = parsed(&report);
+    let kinds: Vec<&Value> = json["groups"].as_array().unwrap().iter().map(|group| &group["verdict"]["kind"]).collect();
+    assert_eq!(kinds, ["not judged"; 3]);
+    assert!(render(&report).unwrap().html.contains("Of 3 groups: 3 not judged."));
+}
+
+#[test]
 fn groups_are_on_the_page_with_escaped_names_and_in_a_table_with_quoted_ones() {
     let (predictions, groups) = (predictions(), groups());
     let dir = tempfile::tempdir().unwrap();

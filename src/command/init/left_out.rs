@@ -38,9 +38,13 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> Option<String> {
             " {more} clients have fewer than {FEW_ROWS} rows, of which scores say little: they always take part."
         ),
     };
+    let unlabelled = match choice.target.missing {
+        0 => "",
+        _ => "\n# A client whose rows all lack the target has none to be scored: take it out of the list.",
+    };
     Some(format!(
         "# Does the model hold at a client that takes no part? Each in turn is left out of the training, and its rows alone\n\
-         # are the test rows, with three seeds.{small}\n\
+         # are the test rows, with three seeds.{small}{unlabelled}\n\
          # The scores are in studies/NAME-left-out/table.md. All keys of a study are in docs/study.md.\n\
          \n\
          title = \"At a client that takes no part\"\n\

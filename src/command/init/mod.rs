@@ -34,7 +34,7 @@ use suspects::Suspects;
 pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let Init { table, target, force, .. } = typed;
     let out = &typed.out();
-    // A config that is there may have been edited since; a study is for it as it is.
+    // A config that is there may have been edited since; studies are for it as it is, and those that are there stay too.
     let stays = typed.study && !force && out.is_file();
     check_out(out, table, *force || stays)?;
     let to_screen = out == Path::new("-");
@@ -46,6 +46,8 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     let name = config::run_name(if to_screen { table } else { out });
     let text = config::of_run((in_utf8(table)?, &name), &found, &choice)?;
     let studies: Vec<Study> = base.iter().flat_map(|base| Study::all((out, base), &choice)).collect();
+    let (there, studies): (Vec<Study>, Vec<Study>) =
+        studies.into_iter().partition(|study| stays && study.path.is_file());
     studies.iter().try_for_each(|study| output::check_as("--study", &study.path, *force))?;
     if !stays {
         output::write(out, &text, *force)?;
@@ -54,8 +56,9 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
         return Ok(());
     }
     let (mut files, mut next) = (Vec::new(), vec![shell::line(&["fedstein", "train", &out.display().to_string()])]);
-    if stays {
-        files.push(format!("{} was there and stays as it is; --force replaces it", out.display()));
+    let untouched = there.iter().map(|study| study.path.as_path());
+    for file in stays.then_some(out.as_path()).into_iter().chain(untouched) {
+        files.push(format!("{} was there and stays as it is; --force replaces it", file.display()));
     }
     for Study { path, text, about } in &studies {
         output::write(path, text, *force)?;
