@@ -440,10 +440,21 @@ fn a_last_column_with_missing_cells_is_the_target_and_its_rows_are_left_out() {
     let with_outcome =
         table.lines().zip(1..).skip(1).filter(|(row, _)| labels.iter().any(|label| row.ends_with(label)));
     assert_eq!(used, with_outcome.map(|(_, line)| line).collect::<Vec<usize>>());
-    let count = |word: &str| others[1..].iter().filter(|row| row[2] == word).count();
-    let listed = place.json("runs/admissions/summary.json")["facts"].to_string();
-    let counted = format!("{} training, {} validation and {rows} test rows", count("training"), count("validation"));
-    assert!(listed.contains(&counted), "no {counted:?} in {listed}");
+    let held_out = "--set partition.validation=0.2 --set partition.calibration=0.2 --out held";
+    place.works(&format!("train admissions.toml {SHORT} {held_out}"));
+    let others = place.table("held/train_lines.csv");
+    let [training, validation, calibration] =
+        ["training", "validation", "calibration"].map(|word| others[1..].iter().filter(|row| row[2] == word).count());
+    assert_eq!(training + validation + calibration + rows as usize, 108);
+    let counted =
+        format!("{training} training, {validation} validation, {calibration} calibration and {rows} test rows");
+    let facts = place.json("held/summary.json")["facts"].to_string();
+    assert!(validation > 0 && calibration > 0 && facts.contains(&counted), "no {counted:?} in {facts}");
+    // Every patient's hospital is the client of its line.
+    for row in &others[1..] {
+        let line = table.lines().nth(row[0].parse::<usize>().unwrap() - 1).unwrap();
+        assert!(line.contains(&format!(",{},", row[1])), "{line} is not of {}", row[1]);
+    }
     // A patient without a lab value has a prediction.
     place.write("new.csv", "patient_id,sex,lactate\nP9,f,\nP8,m,1.5\n");
     let predicted = place.works("predict runs/admissions --input new.csv").stdout;
