@@ -82,7 +82,7 @@ fn each_client_with_enough_rows_is_left_out_in_turn_by_a_study_beside_the_config
     assert!(printed.ends_with(last), "{printed}");
     let text = place.text("cases-left-out.toml");
     assert!(
-        text.contains("values = [\"east\", \"north\", \"south\"]") && text.contains("One client has fewer"),
+        text.contains("values = [\"east\", \"north\", \"south\"]") && text.contains("# One client has fewer"),
         "{text}"
     );
     place.works("study cases-left-out.toml --seeds 1 --quiet");

@@ -33,9 +33,11 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> Option<String> {
     let names = large.iter().map(|name| Value::String((*name).clone()));
     let small = match clients.len() - large.len() {
         0 => String::new(),
-        1 => format!(" One client has fewer than {FEW_ROWS} rows, of which scores say little: it always takes part."),
+        1 => {
+            format!("\n# One client has fewer than {FEW_ROWS} rows, of which scores say little: it always takes part.")
+        }
         more => format!(
-            " {more} clients have fewer than {FEW_ROWS} rows, of which scores say little: they always take part."
+            "\n# {more} clients have fewer than {FEW_ROWS} rows, of which scores say little: they always take part."
         ),
     };
     let unlabelled = match choice.target.missing {
