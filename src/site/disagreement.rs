@@ -99,16 +99,17 @@ pub enum Disagreement {
         /// Which columns only one of them has.
         difference: String,
     },
-    /// A column of texts at one site and of numbers at another.
-    #[error(
-        "{column} holds texts at {texts} and numbers at {numbers}; name it in data.categorical of all sites, or \
-         of none"
-    )]
+    /// A column of texts, or of dates, at one site and of numbers at another.
+    #[error("{column} holds {what} at {holder} and numbers at {other}; name it in data.{key} of all sites, or of none")]
     Kinds {
-        /// The first site with texts.
-        texts: String,
+        /// What the one site has: texts or dates.
+        what: &'static str,
+        /// The key that says so.
+        key: &'static str,
+        /// The first site with these.
+        holder: String,
         /// The first site with numbers.
-        numbers: String,
+        other: String,
         /// The column.
         column: String,
     },

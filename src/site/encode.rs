@@ -40,11 +40,14 @@ pub(super) fn encoding(sites: &[&Description]) -> Result<Option<(Encoding, Talli
     };
     let mut kinds = Vec::with_capacity(sites[0].width);
     for column in 0..sites[0].width {
-        let is_category = |site: &usize| kind(*site, column) == CellKind::Category;
-        let (texts, numbers): (Vec<usize>, Vec<usize>) = (0..sites.len()).partition(is_category);
-        if let (Some(texts), Some(numbers)) = (texts.first(), numbers.first()) {
-            let (texts, numbers) = (sites[*texts].called(), sites[*numbers].called());
-            return Err(Disagreement::Kinds { texts, numbers, column: sites[0].column(column) });
+        // Yes and no beside 1 and 0 are the same feature; texts and days since 1970 beside numbers are not.
+        for (own, what, key) in [(CellKind::Category, "texts", "categorical"), (CellKind::Date, "dates", "date")] {
+            let (with, without): (Vec<usize>, Vec<usize>) =
+                (0..sites.len()).partition(|site| kind(*site, column) == own);
+            if let (Some(with), Some(without)) = (with.first(), without.first()) {
+                let (holder, other) = (sites[*with].called(), sites[*without].called());
+                return Err(Disagreement::Kinds { what, key, holder, other, column: sites[0].column(column) });
+            }
         }
         kinds.push(kind(0, column));
     }
@@ -200,6 +203,22 @@ mod tests {
             message(&[told(&north(Missing::Mean), 0), told(&numbers, 1)]),
             "Column `ward` holds texts at site `site-0` and numbers at site `site-1`; name it in data.categorical of all sites, or of none"
         );
+        // Days since 1970 and the numbers of another site are no one feature, in whatever order the sites are.
+        let of_kind = |print, kind| {
+            let mut rows = rows(print, array![[1., 2.]], &["dose", "seen"], classes(&[0], &["ill", "well"]));
+            rows.columns.kinds[1] = kind;
+            rows
+        };
+        let (dates, years) = (of_kind("dates", CellKind::Date), of_kind("years", CellKind::Number));
+        let words = |dates, years| {
+            format!(
+                "Column `seen` holds dates at site `site-{dates}` and numbers at site `site-{years}`; name it in data.date of all sites, or of none"
+            )
+        };
+        assert_eq!(message(&[told(&dates, 0), told(&years, 1)]), words(0, 1));
+        assert_eq!(message(&[told(&years, 0), told(&dates, 1)]), words(1, 0));
+        let agreed = agree(&[told(&of_kind("yes", CellKind::Boolean), 0), told(&years, 1)]).unwrap();
+        assert_eq!(agreed.encoding.unwrap().columns[1].kind, CellKind::Boolean);
         assert_eq!(
             message(&[told(&north(Missing::Mean), 0), told(&south(Missing::Indicator), 1)]),
             "site `site-0` has data.missing = \"mean\", site `site-1` has \"indicator\"; sites that fill missing cells must fill them alike"
