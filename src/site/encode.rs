@@ -205,7 +205,8 @@ mod tests {
         );
         // Days since 1970 and the numbers of another site are no one feature, in whatever order the sites are.
         let of_kind = |print, kind| {
-            let mut rows = rows(print, array![[1., 2.]], &["dose", "seen"], classes(&[0], &["ill", "well"]));
+            let cells = array![[1., 0.], [3., 1.]];
+            let mut rows = rows(print, cells, &["dose", "seen"], classes(&[0, 1], &["ill", "well"]));
             rows.columns.kinds[1] = kind;
             rows
         };
