@@ -108,7 +108,7 @@ pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) ->
         None => Wanted::numbers(card.features, names.as_deref()),
     };
     if let Some(client) = &client {
-        wanted.defaults[client.at] = Some(client.of.name);
+        wanted.defaults[client.at] = Some(client.name);
     }
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
@@ -179,19 +179,26 @@ struct Others<'a> {
 
 /// The column of the clients among those of a model.
 struct ClientColumn<'a> {
-    of: RowsOfClient<'a>,
-    /// Its place among them.
-    at: usize,
-    /// The clients that it names in training rows.
+    /// The client whose rows all are.
+    name: &'a str,
+    /// Its place among the clients that the column names in training rows.
+    place: Option<usize>,
+    /// These clients.
     known: Places,
+    /// The place of the column among those of the model.
+    at: usize,
+    /// What a cell has to be, for messages.
+    wanted: String,
 }
 
 impl<'a> ClientColumn<'a> {
     /// The column of this name; `None` where the model has none of texts.
-    fn of(of: RowsOfClient<'a>, encoding: &Encoding) -> Option<Self> {
-        let is_it = |column: &Column| column.kind == CellKind::Category && column.name.as_deref() == Some(of.column);
+    fn of(RowsOfClient { key, column, name }: RowsOfClient<'a>, encoding: &Encoding) -> Option<Self> {
+        let is_it = |known: &Column| known.kind == CellKind::Category && known.name.as_deref() == Some(column);
         let at = encoding.columns.iter().position(is_it)?;
-        Some(Self { of, at, known: Places::of(&encoding.columns[at].categories) })
+        let known = Places::of(&encoding.columns[at].categories);
+        let wanted = format!("`{name}`, which {key} says of every row");
+        Some(Self { name, place: known.find(name), known, at, wanted })
     }
 
     /// Checks that the cell of the current line names the client.
@@ -199,13 +206,10 @@ impl<'a> ClientColumn<'a> {
     /// # Errors
     /// It names another one, or none.
     fn check(&self, lines: &Lines, column: usize, notation: &Notation) -> Result<(), DataError> {
-        let RowsOfClient { key, name, .. } = self.of;
-        let wanted = format!("`{name}`, which {key} says of every row");
-        let cell = lines.name(column, notation, &wanted)?;
-        let is_it = cell == name || self.known.find(&cell).is_some_and(|at| Some(at) == self.known.find(name));
-        match is_it {
+        let cell = lines.name(column, notation, &self.wanted)?;
+        match self.place.is_some() && self.known.find(&cell) == self.place {
             true => Ok(()),
-            false => Err(lines.bad(column, wanted)),
+            false => Err(lines.bad(column, self.wanted.clone())),
         }
     }
 }

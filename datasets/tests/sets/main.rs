@@ -5,6 +5,7 @@ mod csv;
 mod fetch;
 mod groups;
 mod held_out;
+mod left_out;
 mod manual_download;
 mod missing_values;
 mod partitions;

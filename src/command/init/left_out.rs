@@ -1,8 +1,6 @@
 //! The study that `fedstein init --study` writes beside the config of a table with clients: does the model hold at a client
 //! that takes no part in the training?
 
-use std::path::{Path, PathBuf};
-
 use toml::Value;
 
 use super::choice::Choice;
@@ -13,12 +11,6 @@ const MOST: usize = 30;
 const FEWEST: usize = 3;
 /// The number of rows of a client below which its scores say little.
 const FEW_ROWS: usize = 30;
-
-/// Where the study of a config is written: `cases-left-out.toml` for `cases.toml`.
-pub fn path_of(config: &Path) -> PathBuf {
-    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
-    config.with_file_name(format!("{stem}-left-out.toml"))
-}
 
 /// The text of the study; `None` for a table without clients, or with too few or too many of [`FEW_ROWS`] rows.
 ///

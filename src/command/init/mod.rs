@@ -100,15 +100,17 @@ struct Study {
 }
 
 impl Study {
-    /// The studies of a config of this name.
+    /// The studies of a config, which are beside it: `cases-models.toml` and `cases-left-out.toml` for `cases.toml`.
     fn all((config, base): (&Path, &str), choice: &Choice<'_>) -> Vec<Self> {
+        let stem = config.file_stem().unwrap_or_default().to_string_lossy();
+        let beside = |ending: &str| config.with_file_name(format!("{stem}-{ending}.toml"));
         let models = Self {
-            path: models::path_of(config),
+            path: beside("models"),
             text: models::of_config(base, choice),
             about: "a study that compares models",
         };
         let left_out = left_out::of_config(base, choice).map(|text| Self {
-            path: left_out::path_of(config),
+            path: beside("left-out"),
             text,
             about: "a study that leaves out each client in turn",
         });

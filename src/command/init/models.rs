@@ -1,7 +1,5 @@
 //! The study that `fedstein init --study` writes beside a config: which model predicts the validation rows best.
 
-use std::path::{Path, PathBuf};
-
 use toml::Value;
 
 use super::choice::Choice;
@@ -22,12 +20,6 @@ struct Variant {
     about: &'static str,
     /// The keys that make it out of any config that `fedstein init` has written.
     keys: Vec<String>,
-}
-
-/// Where the study of a config is written: `cases-models.toml` for `cases.toml`.
-pub fn path_of(config: &Path) -> PathBuf {
-    let stem = config.file_stem().unwrap_or_default().to_string_lossy();
-    config.with_file_name(format!("{stem}-models.toml"))
 }
 
 /// The text of the study.
