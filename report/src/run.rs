@@ -99,6 +99,9 @@ pub struct Comparison {
     pub name: String,
     /// Its headline numbers: of its own results, also where these are not those of its last round.
     pub evaluation: Evaluation,
+    /// Why these numbers are not those that the run is for, a sentence; the page then does not show them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<String>,
     /// Its equal-width bins for the reliability diagram; empty for a regression.
     pub bins: Vec<Bin>,
     /// The records of its rounds, for its curves; may be empty.

@@ -51,7 +51,14 @@ fn run() -> RunSummary {
         facts: vec![("device".into(), "<CPU>".into())],
         notes: vec!["2 of <4> clients never trained".into()],
         calibration: None,
-        compare: vec![Comparison { name: "Fed<Avg>".into(), evaluation, bins, rounds, clients: None }],
+        compare: vec![Comparison {
+            name: "Fed<Avg>".into(),
+            evaluation,
+            bins,
+            rounds,
+            not_judged: None,
+            clients: None,
+        }],
     }
 }
 
@@ -97,6 +104,26 @@ fn predictions_that_are_not_those_of_the_run_are_not_judged() {
     assert_eq!((&json["verdict"]["kind"], json["run"].get("not_judged")), (&"not judged".into(), None));
     let judged: Value = serde_json::from_str(&judged.json).unwrap();
     assert_eq!(json["overall"], judged["overall"]);
+}
+
+#[test]
+fn a_compared_run_that_is_not_judged_has_a_reason_in_the_place_of_its_numbers() {
+    let predictions = predictions();
+    let rows = |not_judged: Option<&str>| {
+        let mut run = run();
+        run.compare[0].not_judged = not_judged.map(str::to_owned);
+        let page = render(&report(&predictions, Some(run))).unwrap().html;
+        let line = page.lines().find(|line| line.contains("Fed&lt;Avg&gt;</td>")).unwrap_or_default().to_owned();
+        (line, page)
+    };
+    let (judged, untrained) = (rows(None), rows(Some("A <part> is untrained.")));
+    assert!(judged.1.contains("Comparison with other runs") && !judged.1.contains("untrained"));
+    assert_ne!(judged.0, untrained.0);
+    assert!(
+        untrained.1.contains("<p class=\"note\">Fed&lt;Avg&gt;: A &lt;part&gt; is untrained.</p>"),
+        "{}",
+        untrained.1
+    );
 }
 
 #[test]

@@ -213,7 +213,11 @@ fn text(
     let evaluation = &evaluated.evaluation;
     let whose = if asked.predictor.is_some() { "predictor of client" } else { "client" };
     let by = own.client.as_ref().map(|client| format!(", {whose} {client}")).unwrap_or_default();
-    let mut text = headline::table(evaluation, &format!("rows of {}{by}: {}", input.display(), evaluation.rows));
+    let rows = format!("rows of {}{by}: {}", input.display(), evaluation.rows);
+    let mut text = match evaluated.not_judged() {
+        None => headline::table(evaluation, &rows),
+        Some(reason) => format!("\n{rows}\n\n{reason}\n"),
+    };
     warning.iter().for_each(|warning| text += &format!("\n{warning}\n"));
     if let Some(results) = &evaluated.calibration {
         results.sentences().iter().for_each(|sentence| text += &format!("\n{sentence}\n"));

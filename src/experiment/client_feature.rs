@@ -7,6 +7,17 @@ use crate::datasets::columns::{CellKind, Column};
 use crate::error::RunError;
 use crate::report::ClientNames;
 
+/// The name of the column of the clients, where it is a feature: `None` where a row does not say of which client it is.
+///
+/// # Errors
+/// An internal error of the configuration.
+pub(super) fn column(config: &Config) -> Result<Option<String>, RunError> {
+    let (DataConfig::Csv(csv), scheme) = (config.data()?, config.partition()?.scheme) else { return Ok(None) };
+    let is_feature =
+        scheme.properties().natural_clients && csv.reading.categorical.named().contains(&csv.client_column);
+    Ok(is_feature.then(|| csv.client_column.clone()))
+}
+
 impl Finished {
     /// The column that says of a new row that it is of this client: that of the clients, by its name, where it is a feature
     /// of the run; `None` where it is none.
@@ -22,12 +33,8 @@ impl Finished {
 
     /// The column of the clients, where it is a feature and they are those that it names.
     pub(super) fn client_feature(&self, config: &Config) -> Result<Option<&Column>, RunError> {
-        let (DataConfig::Csv(csv), scheme) = (config.data()?, config.partition()?.scheme) else { return Ok(None) };
-        if !scheme.properties().natural_clients || !csv.reading.categorical.named().contains(&csv.client_column) {
-            return Ok(None);
-        }
-        let is_it =
-            |column: &&Column| column.kind == CellKind::Category && column.name.as_ref() == Some(&csv.client_column);
+        let Some(name) = column(config)? else { return Ok(None) };
+        let is_it = |column: &&Column| column.kind == CellKind::Category && column.name.as_ref() == Some(&name);
         Ok(self.card.encoding.as_ref().and_then(|encoding| encoding.columns.iter().find(is_it)))
     }
 }

@@ -98,6 +98,12 @@ impl Finished {
 }
 
 impl Evaluated {
+    /// Why the scores are not those that the run is for, in a sentence: they are those of parameters of which a part is
+    /// untrained. `None` for all others.
+    pub fn not_judged(&self) -> Option<&str> {
+        self.not_judged.as_deref()
+    }
+
     /// Writes predictions and report into a directory that exists.
     ///
     /// # Errors

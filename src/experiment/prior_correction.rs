@@ -52,9 +52,15 @@ pub(super) fn of_clients(
 ///
 /// # Arguments
 /// * `counts`: the number of training rows of each client and class, `[K][C]`
-pub(super) fn uncorrected(config: &Config, can: Capabilities, counts: &[Vec<usize>]) -> Option<String> {
+/// * `client_is_feature`: whether the model knows of each row whose it is, and with it that client's frequencies
+pub(super) fn uncorrected(
+    config: &Config,
+    can: Capabilities,
+    counts: &[Vec<usize>],
+    client_is_feature: bool,
+) -> Option<String> {
     let shared = config.evaluation.personal && !can.personal;
-    if !shared || config.evaluation.prior_correction {
+    if !shared || config.evaluation.prior_correction || client_is_feature {
         return None;
     }
     let dependence = dependence(counts);

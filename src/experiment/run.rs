@@ -16,6 +16,7 @@ use super::artifact::Artifacts;
 use super::assemble::{check_size, first_particles};
 use super::assigned::{Assigned, assigned};
 use super::calibrate::{Plan, rows_of_clients};
+use super::client_feature;
 use super::config::Config;
 use super::description::Experiment;
 use super::drive::{Prepared, on_correlation};
@@ -63,7 +64,10 @@ pub fn run_on(
     // The data, assigned to the clients.
     let Assigned { data, partition, rotation, class_weights, corrections, notes } =
         assigned(config, experiment.data.as_ref(), &experiment.data_dir, streams)?;
-    let uncorrected = prior_correction::uncorrected(config, can, &partition.counts(&data.train.targets));
+    let uncorrected = {
+        let counts = partition.counts(&data.train.targets);
+        prior_correction::uncorrected(config, can, &counts, client_feature::column(config)?.is_some())
+    };
     let notes: Vec<String> = notes.into_iter().chain(uncorrected).chain(note_on_published(config, can)).collect();
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };

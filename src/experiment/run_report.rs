@@ -295,15 +295,17 @@ pub(crate) fn comparisons(
             }
             Vec::new()
         };
-        let summary = &run.summary;
+        let (summary, not_judged) = (&run.summary, run.not_judged(&run.config()?));
         let same = |other: &&Finished| other.summary.name == summary.name;
         let ambiguous = summary.name == title || runs.iter().filter(same).count() > 1;
         let name = if ambiguous { run.path.display().to_string() } else { summary.name.clone() };
         Ok(Comparison {
             name,
             evaluation: summary.evaluation.clone(),
-            bins,
-            rounds: summary.rounds.clone(),
+            // Without them, no picture has its lines.
+            bins: if not_judged.is_none() { bins } else { Vec::new() },
+            rounds: if not_judged.is_none() { summary.rounds.clone() } else { Vec::new() },
+            not_judged,
             clients: None,
         })
     };

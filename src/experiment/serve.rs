@@ -71,7 +71,8 @@ pub fn serve_on(
     sites.note_on_rows(config).iter().for_each(|note| observer.note(note));
     let (class_weights, weighted) = sites.class_weights(config)?.unzip();
     let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
-    let uncorrected = sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts));
+    let uncorrected =
+        sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts, sites.name_is_feature()));
     let (card, units) = sites.card(&questions, config)?;
     let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
     notes.extend(note_on_published(config, can));

@@ -1,6 +1,6 @@
 //! The columns of a study's CSV files, which no axis may be named like.
 
-/// The columns of the CSV files besides the axes.
+/// The columns of `results.csv` and `table.csv` besides the axes.
 pub const COLUMNS: [&str; 17] = [
     "seed",
     "metric",
@@ -19,4 +19,24 @@ pub const COLUMNS: [&str; 17] = [
     "uplink_mib",
     "downlink_mib",
     "seconds",
+];
+
+/// The columns of `pooled.csv` besides the axes.
+pub const OF_POOLED: [&str; 16] = [
+    "metric",
+    "variants",
+    "mean",
+    "sd",
+    "smallest",
+    "largest",
+    "low",
+    "high",
+    "further_low",
+    "further_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "common_variants",
+    "p",
+    "verdict",
 ];

@@ -13,6 +13,7 @@ use crate::experiment::config::schema;
 use crate::experiment::schema::{ConfigError, Key, Lines, Overrides, Source, key, list, nearest, parse, whole};
 use crate::report::files::{quoted, read_text};
 use crate::reproduce::figure::known_metric;
+use crate::reproduce::verdict::ENOUGH_SEEDS;
 
 /// A study: variants of an experiment, and what is compared.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Study {
     pub compared: usize,
     /// The variant of that axis from which differences are taken.
     pub baseline: Option<usize>,
+    /// The axis whose variants are a sample of more, over which the tables have means; `None` without one.
+    pub pooled: Option<usize>,
     /// Orders that the study is to check.
     pub claims: Vec<Claim>,
     lines: Lines,
@@ -51,6 +54,12 @@ const METRICS: Key =
     key("metrics", TextList { example: "[\"accuracy\", \"nll\"]" }, Texts(&[]), "The metrics that are reported.");
 const BASELINE: Key =
     key("baseline", Text { may_be_empty: false }, T(""), "The variant from which differences are taken.");
+const POOLED: Key = key(
+    "pooled",
+    Text { may_be_empty: false },
+    T(""),
+    "An axis whose variants are a sample of more, such as clients: the tables have means over it.",
+);
 const CLAIMS: Key = key(
     "claims",
     TextList { example: "[\"newton better than fedavg in nll\"]" },
@@ -59,7 +68,7 @@ const CLAIMS: Key = key(
 );
 
 /// The keys at the top of the file.
-const TOP: [Key; 6] = [TITLE, BASE, SEEDS, METRICS, BASELINE, CLAIMS];
+const TOP: [Key; 7] = [TITLE, BASE, SEEDS, METRICS, BASELINE, POOLED, CLAIMS];
 
 /// The table of keys that all runs share.
 const SET: &str = "set";
@@ -105,6 +114,7 @@ impl Study {
             axes,
             compared: 0,
             baseline: None,
+            pooled: None,
             claims: Vec::new(),
             name,
             file,
@@ -116,6 +126,7 @@ impl Study {
         if let Some(baseline) = word(&BASELINE) {
             (study.compared, study.baseline) = study.variant(&baseline).map(|(axis, variant)| (axis, Some(variant)))?;
         }
+        study.pooled = word(&POOLED).map(|name| study.sample(&name)).transpose()?;
         let claims = words(&CLAIMS);
         let claim = |text: &String| {
             let wrong = |problem: String| study.wrong(CLAIMS.name, &format!("\"{}\": {problem}", quoted(text)));
@@ -168,6 +179,26 @@ impl Study {
                 Err(self.wrong(BASELINE.name, &problem))
             }
         }
+    }
+
+    /// The axis that `pooled` names.
+    fn sample(&self, named: &str) -> Result<usize, ConfigError> {
+        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let wrong = |problem: String| self.wrong(POOLED.name, &problem);
+        let Some(at) = names.iter().position(|name| *name == named) else {
+            return Err(wrong(format!("there is no axis `{}`{}", quoted(named), or_near(named, &names))));
+        };
+        let variants = self.axes[at].variants.len();
+        if variants < ENOUGH_SEEDS {
+            let has = if variants == 1 { "one variant".to_owned() } else { format!("{variants} variants") };
+            return Err(wrong(format!("[vary.{named}] has {has}; a sample has {ENOUGH_SEEDS} or more")));
+        }
+        if self.baseline.is_some() && self.compared == at {
+            let problem =
+                format!("the baseline is one of [vary.{named}]; name a variant of another axis, or no baseline");
+            return Err(wrong(problem));
+        }
+        Ok(at)
     }
 
     /// Checks that no two axes set the same key: one of them would have no effect.

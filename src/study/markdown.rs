@@ -5,14 +5,20 @@ use std::path::PathBuf;
 
 use super::claims::{answer, better, reason};
 use super::plan::Plan;
-use super::summary::{BETTER, Estimate, Row, WORSE};
+use super::pooled::Pooled;
+use super::summary::{BETTER, Estimate, Paired, Row, WORSE};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, label};
 use crate::reproduce::judge::{self, number, signed};
 use crate::reproduce::output::said_by_runs;
 
 /// The page: what was run, then a table for each metric.
-pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[PathBuf]) -> String {
+pub fn table(
+    plan: &Plan<'_>,
+    results: &Results<'_>,
+    (rows, pooled): (&[Row], &[Pooled]),
+    pictures: &[PathBuf],
+) -> String {
     let study = plan.study;
     let mut text = format!("# {}\n\n", cell(&study.title));
     let done: usize = rows.iter().filter(|row| row.metric == 0).map(|row| kept(plan, results, row)).sum();
@@ -24,6 +30,8 @@ pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[P
     for (metric, name) in plan.metrics.iter().enumerate() {
         let of_metric: Vec<&Row> = rows.iter().filter(|row| row.metric == metric).collect();
         metric_table(&mut text, plan, name, &of_metric);
+        let of_metric: Vec<&Pooled> = pooled.iter().filter(|of| of.metric == metric).collect();
+        pooled_table(&mut text, plan, &of_metric);
         for picture in pictures.iter().filter(|picture| is_of(picture, name)) {
             let file = picture.file_name().unwrap_or_default().to_string_lossy();
             let _ = writeln!(text, "\n![{file}]({file})");
@@ -32,6 +40,9 @@ pub fn table(plan: &Plan<'_>, results: &Results<'_>, rows: &[Row], pictures: &[P
     text += NUMBERS;
     if study.baseline.is_some() {
         text += DIFFERENCES;
+    }
+    if study.pooled.is_some() {
+        text += POOLED;
     }
     let notes = plan.notes.iter().cloned();
     list(&mut text, "Notes", notes.chain(said_by_runs(&results.notes)));
@@ -67,17 +78,48 @@ fn metric_table(text: &mut String, plan: &Plan<'_>, metric: &str, rows: &[&Row])
     let _ = writeln!(text, "\n## {}{better}\n", label(metric));
     let mut heads: Vec<String> = plan.study.axes.iter().map(|axis| cell(&axis.name)).collect();
     heads.extend(["seeds", "mean", "sd", "95 % interval"].map(str::to_owned));
-    if let Some(baseline) = plan.study.baseline {
-        let baseline = cell(&plan.study.compared().variants[baseline].name);
-        heads.push(format!("less {baseline}"));
-        heads.extend(["95 % interval", "p", "verdict"].map(str::to_owned));
-    }
-    let _ = writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
+    heads.extend(heads_of_differences(plan));
+    headline(text, &heads);
     for row in rows {
         let mut cells: Vec<String> = plan.names(row.setting, row.variant).into_iter().map(cell).collect();
         cells.extend(means(row.estimate));
         if plan.study.baseline.is_some() {
-            cells.extend(difference(row));
+            cells.extend(difference(row.difference));
+        }
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+}
+
+/// The names of the columns, over a line.
+fn headline(text: &mut String, heads: &[String]) {
+    let _ = writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
+}
+
+/// The names of the columns of differences; none without a baseline.
+fn heads_of_differences(plan: &Plan<'_>) -> Vec<String> {
+    let Some(baseline) = plan.study.baseline else { return Vec::new() };
+    let less = format!("less {}", cell(&plan.study.compared().variants[baseline].name));
+    [less.as_str(), "95 % interval", "p", "verdict"].map(str::to_owned).to_vec()
+}
+
+/// The means of a metric over the variants of the pooled axis.
+fn pooled_table(text: &mut String, plan: &Plan<'_>, pooled: &[&Pooled]) {
+    let (Some(axis), false) = (plan.study.pooled, pooled.is_empty()) else { return };
+    let others = plan.study.axes.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, axis)| cell(&axis.name));
+    let mut heads: Vec<String> = others.collect();
+    let of = ["variants", "mean", "sd", "smallest", "largest", "95 % interval", "a further one"];
+    heads.extend(of.map(str::to_owned));
+    heads.extend(heads_of_differences(plan));
+    let _ = writeln!(text, "\nOver all of {}:\n", cell(&plan.study.axes[axis].name));
+    headline(text, &heads);
+    for of in pooled {
+        let Pooled { estimate, range, further, .. } = of;
+        let mut cells: Vec<String> = of.names(plan).into_iter().map(cell).collect();
+        let [variants, mean, sd, ends] = means(Some(*estimate));
+        cells.extend([variants, mean, sd, number(range.0), number(range.1), ends]);
+        cells.push(further.map_or_else(none, |ends| between(ends, number)));
+        if plan.study.baseline.is_some() {
+            cells.extend(difference(of.difference));
         }
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
@@ -86,11 +128,11 @@ fn metric_table(text: &mut String, plan: &Plan<'_>, metric: &str, rows: &[&Row])
 fn means(estimate: Option<Estimate>) -> [String; 4] {
     let Some(estimate) = estimate else { return ["0", "-", "-", "-"].map(str::to_owned) };
     let sd = estimate.sd.map_or_else(none, number);
-    [estimate.seeds.to_string(), number(estimate.mean), sd, interval(&estimate, number)]
+    [estimate.n.to_string(), number(estimate.mean), sd, interval(&estimate, number)]
 }
 
-fn difference(row: &Row) -> [String; 4] {
-    let Some(paired) = row.difference else { return ["", "", "", ""].map(str::to_owned) };
+fn difference(paired: Option<Paired>) -> [String; 4] {
+    let Some(paired) = paired else { return ["", "", "", ""].map(str::to_owned) };
     let verdict = match paired.verdict {
         BETTER | WORSE => format!("**{}**", paired.verdict),
         other => other.to_owned(),
@@ -99,7 +141,11 @@ fn difference(row: &Row) -> [String; 4] {
 }
 
 fn interval(estimate: &Estimate, number: fn(f64) -> String) -> String {
-    estimate.interval().map_or_else(none, |(low, high)| format!("{} to {}", number(low), number(high)))
+    estimate.interval().map_or_else(none, |ends| between(ends, number))
+}
+
+fn between((low, high): (f64, f64), number: fn(f64) -> String) -> String {
+    format!("{} to {}", number(low), number(high))
 }
 
 fn none() -> String {
@@ -146,6 +192,13 @@ two-sided) are by Student's t. Fewer than three seeds, and differences that are 
 the mean difference exceeds two standard errors, over three seeds or more. With few seeds this rule is weaker than the \
 interval, which may contain 0: with three, one difference in five exceeds it by chance. No p is corrected for the number \
 of comparisons.
+";
+
+const POOLED: &str = "
+Over all of an axis each variant counts once, with its mean over seeds: sd is the standard deviation over the variants, the \
+interval is of the mean over all that the variants are a sample of, and in *a further one* lies the value of another such \
+variant (the 95 % prediction interval, mean ± t·sd·√(1 + 1/n)), which may go beyond the values that the metric can have. \
+Both take the variants as independent draws from a normal distribution. Differences are paired by variant.
 ";
 
 const CLAIMS: &str = "

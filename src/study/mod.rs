@@ -2,7 +2,7 @@
 //!
 //! [`file`] reads a study, [`axes`] what varies in it, [`keys`] the keys of configs in it with their places, [`plan`] makes
 //! a figure of it and checks every run before the first begins, [`summary`] computes means, intervals and paired
-//! differences ([`student`]), [`output`] writes the files, and [`directory`] keeps studies out of each other's directories.
+//! differences ([`student`]), [`pooled`] summarises over an axis that is a sample, [`output`] writes the files, and [`directory`] keeps studies out of each other's directories.
 
 pub mod axes;
 pub mod claims;
@@ -14,6 +14,7 @@ pub mod latex;
 pub mod markdown;
 pub mod output;
 pub mod plan;
+pub mod pooled;
 pub mod student;
 pub mod summary;
 

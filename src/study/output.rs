@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::claims::answer;
-use super::columns::COLUMNS;
+use super::columns::{COLUMNS, OF_POOLED};
 use super::plan::Plan;
-use super::summary::{LEVEL, Row, rows};
+use super::pooled::{Pooled, pooled};
+use super::summary::{LEVEL, Paired, Row, rows};
 use super::{latex, markdown};
 use crate::metrics::Metric;
 use crate::report::files::{FileError, remove_if_there, write_atomic};
@@ -41,6 +42,11 @@ pub fn write(plan: &Plan<'_>, results: &Results<'_>, directory: &Path) -> Result
     let rows = rows(plan, results);
     put("results.csv", &csv_text(&runs(plan, results)))?;
     put("table.csv", &csv_text(&means(plan, &rows)))?;
+    let pooled = pooled(plan, &rows);
+    match plan.study.pooled {
+        Some(axis) => drop(put(POOLED, &csv_text(&over(plan, axis, &pooled)))?),
+        None => remove_if_there(&directory.join(POOLED))?,
+    }
     put("table.tex", &latex::table(plan, &rows))?;
     let mut pictures = Vec::new();
     for (metric, name) in plan.metrics.iter().enumerate() {
@@ -57,10 +63,13 @@ pub fn write(plan: &Plan<'_>, results: &Results<'_>, directory: &Path) -> Result
         true => remove_if_there(&directory.join(CLAIMS))?,
     }
     remove_former(directory, &pictures)?;
-    let table = put("table.md", &markdown::table(plan, results, &rows, &pictures))?;
+    let table = put("table.md", &markdown::table(plan, results, (&rows, &pooled), &pictures))?;
     let claims = judged.iter().enumerate().map(|(at, row)| claim(plan, at, row)).collect();
     Ok(Written { table, pictures, claims })
 }
+
+/// The means over an axis that is a sample.
+const POOLED: &str = "pooled.csv";
 
 /// The claims and whether they hold.
 const CLAIMS: &str = "claims.md";
@@ -126,18 +135,42 @@ fn means(plan: &Plan<'_>, rows: &[Row]) -> Vec<Vec<String>> {
     let heads = axes.chain(COLUMNS[1..13].iter().copied());
     let mut table: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
     for row in rows {
-        let (own, paired) = (row.estimate, row.difference);
+        let own = row.estimate;
         let ends = own.and_then(|own| own.interval());
-        let difference = paired.map(|paired| paired.estimate);
-        let difference_ends = difference.and_then(|of| of.interval());
         let mut cells: Vec<String> = plan.names(row.setting, row.variant).into_iter().map(str::to_owned).collect();
-        cells.extend([plan.metrics[row.metric].clone(), own.map_or(0, |own| own.seeds).to_string()]);
+        cells.extend([plan.metrics[row.metric].clone(), own.map_or(0, |own| own.n).to_string()]);
         cells.extend([own.map(|own| own.mean), own.and_then(|own| own.sd)].map(text));
-        cells.extend([ends.map(|ends| ends.0), ends.map(|ends| ends.1), difference.map(|of| of.mean)].map(text));
-        cells.extend([difference_ends.map(|ends| ends.0), difference_ends.map(|ends| ends.1)].map(text));
-        cells.push(difference.map_or_else(String::new, |of| of.seeds.to_string()));
-        cells.push(text(paired.and_then(|paired| paired.p)));
-        cells.push(paired.map_or_else(String::new, |paired| paired.verdict.to_owned()));
+        cells.extend([ends.map(|ends| ends.0), ends.map(|ends| ends.1)].map(text));
+        cells.extend(differences(row.difference));
+        table.push(cells);
+    }
+    table
+}
+
+/// A difference with its interval, the number of its pairs, p and verdict; six empty cells where there is none.
+fn differences(paired: Option<Paired>) -> [String; 6] {
+    let Some(Paired { estimate, p, verdict }) = paired else { return Default::default() };
+    let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let ends = estimate.interval();
+    let numbers = [Some(estimate.mean), ends.map(|ends| ends.0), ends.map(|ends| ends.1)].map(text);
+    let [mean, low, high] = numbers;
+    [mean, low, high, estimate.n.to_string(), text(p), verdict.to_owned()]
+}
+
+/// A row for each mean over the variants of the pooled axis.
+fn over(plan: &Plan<'_>, axis: usize, pooled: &[Pooled]) -> Vec<Vec<String>> {
+    let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let axes = plan.study.axes.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, axis)| axis.name.as_str());
+    let mut table: Vec<Vec<String>> = vec![axes.chain(OF_POOLED).map(str::to_owned).collect()];
+    for of in pooled {
+        let Pooled { estimate, range, further, .. } = of;
+        let ends = estimate.interval();
+        let mut cells: Vec<String> = of.names(plan).into_iter().map(str::to_owned).collect();
+        cells.extend([plan.metrics[of.metric].clone(), estimate.n.to_string()]);
+        cells.extend([Some(estimate.mean), estimate.sd, Some(range.0), Some(range.1)].map(text));
+        cells.extend([ends.map(|ends| ends.0), ends.map(|ends| ends.1)].map(text));
+        cells.extend([further.map(|ends| ends.0), further.map(|ends| ends.1)].map(text));
+        cells.extend(differences(of.difference));
         table.push(cells);
     }
     table

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Table;
 
+use super::axes::Axis;
 use super::file::Study;
 use super::keys::Keys;
 use crate::experiment::Config;
@@ -82,11 +83,17 @@ impl<'s> Plan<'s> {
         setting_name(self.study, &self.settings[setting])
     }
 
+    /// The index of a run's variant in each axis.
+    pub fn place(&self, setting: usize, variant: usize) -> Vec<usize> {
+        let mut place = self.settings[setting].clone();
+        place.insert(self.study.compared, variant);
+        place
+    }
+
     /// The names of a run's variants, in the order of the axes.
     pub fn names(&self, setting: usize, variant: usize) -> Vec<&'s str> {
-        let mut chosen = names(self.study, &self.settings[setting]);
-        chosen.insert(self.study.compared, self.study.compared().variants[variant].name.as_str());
-        chosen
+        let name = |(axis, variant): (&'s Axis, usize)| axis.variants[variant].name.as_str();
+        self.study.axes.iter().zip(self.place(setting, variant)).map(name).collect()
     }
 }
 

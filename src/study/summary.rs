@@ -13,8 +13,8 @@ pub const LEVEL: f64 = 0.95;
 /// The mean of some values, with the interval in which the mean over all seeds lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The number of values n.
-    pub seeds: usize,
+    /// The number of values.
+    pub n: usize,
     /// Their mean.
     pub mean: f64,
     /// Their standard deviation, with n − 1; `None` for one value.
@@ -26,10 +26,10 @@ pub struct Estimate {
 impl Estimate {
     /// The estimate from the values of all seeds; `None` without a value.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let seeds = values.len();
+        let n = values.len();
         let (mean, sem) = mean_and_sem(values);
-        let half_width = sem.map(|sem| quantile(LEVEL, seeds - 1) * sem);
-        (seeds > 0).then_some(Self { seeds, mean, sd: sem.map(|sem| sem * (seeds as f64).sqrt()), half_width })
+        let half_width = sem.map(|sem| quantile(LEVEL, n - 1) * sem);
+        (n > 0).then_some(Self { n, mean, sd: sem.map(|sem| sem * (n as f64).sqrt()), half_width })
     }
 
     /// The ends of the interval.
@@ -59,9 +59,9 @@ impl Paired {
         let all = Estimate::of(&values)?;
         // Equal differences of other values differ by their rounding.
         let rounding = f64::EPSILON * pairs.iter().fold(0.0, |largest: f64, (a, b)| largest.max(a.abs()).max(b.abs()));
-        let sem = mean_and_sem(&values).1.filter(|sem| all.seeds >= ENOUGH_SEEDS && *sem > rounding);
+        let sem = mean_and_sem(&values).1.filter(|sem| all.n >= ENOUGH_SEEDS && *sem > rounding);
         let estimate = Estimate { half_width: all.half_width.filter(|_| sem.is_some()), ..all };
-        let p = sem.map(|sem| beyond(estimate.mean / sem, estimate.seeds - 1));
+        let p = sem.map(|sem| beyond(estimate.mean / sem, estimate.n - 1));
         Some(Self { estimate, p, verdict: verdict(Difference::of(own, baseline), better) })
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn one_seed_has_no_interval_and_equal_or_few_differences_have_neither_interval_nor_p() {
         let one = Estimate::of(&[2.0]).unwrap();
-        assert_eq!((one.seeds, one.sd, one.interval()), (1, None, None));
+        assert_eq!((one.n, one.sd, one.interval()), (1, None, None));
         assert_eq!(Estimate::of(&[]), None);
         let higher = Some(Direction::HigherIsBetter);
         let paired = |a: &[f64], b: &[f64]| Paired::of(&by_seed(a), &by_seed(b), higher).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn only_seeds_that_both_have_are_paired() {
         let paired = Paired::of(&[(1, 3.0), (2, 5.0), (4, 9.0)], &[(2, 1.0), (4, 3.0), (5, 7.0)], None).unwrap();
-        assert_eq!((paired.estimate.seeds, paired.estimate.mean), (2, 5.0));
+        assert_eq!((paired.estimate.n, paired.estimate.mean), (2, 5.0));
         assert_eq!(Paired::of(&[(1, 3.0)], &[(2, 1.0)], None), None);
     }
 }

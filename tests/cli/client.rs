@@ -149,6 +149,9 @@ fn a_report_sets_the_clients_of_two_runs_side_by_side() {
     }
     let page = place.text("both/report.html");
     assert!(page.contains("Clients, compared with alone") && page.contains(" of 3 clients ha"));
+    // The particles of each client alone are nobody's on the server.
+    assert!(page.contains("alone: Algorithm kind `local-svgd` publishes parameters of which a part stays untrained"));
+    assert!(!place.text("both/curves.svg").contains("alone"));
     // Other clients: the same rows, assigned in another way.
     place.works(&format!("{SHORT} {NAMED} --out other --set seed=2 --set name=other"));
     place.works("report run --compare other --out others");
@@ -328,8 +331,20 @@ fn a_method_with_one_predictor_for_all_is_refused_with_those_that_have_more() {
     assert!(place.works("predict run --input more.csv").stderr.contains(words));
     assert!(place.text("run/summary.json").contains(words));
     assert!(!place.works("predict run --input more.csv --client south").stderr.contains(words));
+    let printed = place.works("evaluate run --input more.csv --out judged").stdout;
+    assert!(printed.contains("rows of more.csv: 63") && printed.contains("say nothing of the method"), "{printed}");
+    assert!(!printed.contains("accuracy"), "{printed}");
     let place = named("--set algorithm.kind=fedper --set evaluation.personal=false");
     assert_eq!(predict(&place, 2), scored);
+}
+
+#[test]
+fn frequencies_of_classes_that_a_feature_tells_need_no_correction() {
+    let note = "clients differ in how frequent their classes are";
+    for (keys, noted) in [("", true), ("--set data.categorical=[\"ward\"]", false)] {
+        let place = named(&format!("--set algorithm.kind=fedavg {keys}"));
+        assert_eq!(place.text("run/summary.json").contains(note), noted, "{keys}");
+    }
 }
 
 #[test]

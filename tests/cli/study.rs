@@ -93,6 +93,54 @@ fn a_study_has_every_run_every_mean_and_every_picture() {
 }
 
 #[test]
+fn an_axis_that_is_a_sample_has_means_over_its_variants_and_differences_by_variant() {
+    let place = Place::new();
+    let axis = "[vary.rate]\nkey = \"partition.clients\"\nvalues = [2, 3, 4]\n";
+    let top = "baseline = \"fedavg\"\nseeds = 2\nmetrics = [\"nll\"]\npooled = \"rate\"\n";
+    place.write("s.toml", format!("{top}{TINY}{METHODS}{axis}"));
+    place.works("study s.toml --quiet --jobs 2");
+    let pooled = "studies/s/pooled.csv";
+    let heads = "method,metric,variants,mean,sd,smallest,largest,low,high,further_low,further_high,difference,\
+                 difference_low,difference_high,common_variants,p,verdict";
+    assert_eq!(place.table(pooled)[0].join(","), heads);
+    assert_eq!(column(&place, pooled, "method", &[]), ["newton", "fedavg"]);
+    // The mean of a variant over its seeds, from the runs.
+    let of = |method: &str, rate: &str| {
+        let values = numbers(&column(&place, "studies/s/results.csv", "nll", &[("method", method), ("rate", rate)]));
+        assert_eq!(values.len(), 2);
+        (values[0] + values[1]) / 2.0
+    };
+    let means = |method: &str| ["2", "3", "4"].map(|rate| of(method, rate));
+    let mean_and_sd = |v: [f64; 3]| {
+        let mean = (v[0] + v[1] + v[2]) / 3.0;
+        (mean, (v.map(|x| (x - mean).powi(2)).iter().sum::<f64>() / 2.0).sqrt())
+    };
+    let number = |name: &str| column(&place, pooled, name, &[("method", "newton")])[0].parse::<f64>().unwrap();
+    let (newton, fedavg) = (means("newton"), means("fedavg"));
+    let (mean, sd) = mean_and_sd(newton);
+    // scipy.stats.t.ppf(0.975, 2)
+    let t = 4.302652729749462;
+    assert_near(number("mean"), mean, 1e-12);
+    assert_near(number("sd"), sd, 1e-12);
+    assert_near(number("high") - mean, t * sd / 3.0_f64.sqrt(), 1e-11);
+    assert_near(mean - number("further_low"), t * sd * (4.0_f64 / 3.0).sqrt(), 1e-11);
+    assert_eq!(number("smallest"), newton.into_iter().fold(f64::INFINITY, f64::min));
+    assert_eq!(number("largest"), newton.into_iter().fold(0.0, f64::max));
+    let (mean, sd) = mean_and_sd([0, 1, 2].map(|at| newton[at] - fedavg[at]));
+    assert_near(number("difference"), mean, 1e-12);
+    assert_near(number("difference") - number("difference_low"), t * sd / 3.0_f64.sqrt(), 1e-11);
+    assert_eq!((number("variants"), number("common_variants")), (3.0, 3.0));
+    assert!(column(&place, pooled, "difference", &[("method", "fedavg")])[0].is_empty());
+    let page = place.text("studies/s/table.md");
+    assert!(page.contains("Over all of rate:") && page.contains("| a further one | less fedavg |"), "{page}");
+
+    // Without the key the file of it goes.
+    place.write("s.toml", format!("{}{TINY}{METHODS}{axis}", top.replace("pooled = \"rate\"\n", "")));
+    place.works("study s.toml --quiet");
+    assert!(!place.path(pooled).exists() && !place.text("studies/s/table.md").contains("Over all"));
+}
+
+#[test]
 fn one_seed_has_means_without_intervals() {
     let place = Place::new();
     place.write("one.toml", methods("baseline = \"fedavg\"\nmetrics = [\"accuracy\"]"));
@@ -443,6 +491,14 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
     let many = "[vary.m]\nkey = \"rounds\"\nvalues = [1, 2]\n[vary.n]\nkey = \"partition.clients\"\nvalues = [1, 2]\n";
     refused(&format!("seeds = 50000\n{many}"), &["s.toml", "200000 runs", "at most 100000"]);
 
+    // An axis that is a sample.
+    let three = "[vary.m]\nkey = \"rounds\"\nvalues = [3, 4, 5]";
+    refused(&format!("pooled = \"n\"\n{three}"), &["line 1", "`pooled`: there is no axis `n`; there are `m`"]);
+    refused(
+        "pooled = \"m\"\n[vary.m]\nkey = \"rounds\"\nvalues = [3, 4]",
+        &["line 1", "[vary.m] has 2 variants; a sample has 3 or more"],
+    );
+    refused(&format!("baseline = \"3\"\npooled = \"m\"\n{three}"), &["line 2", "the baseline is one of [vary.m]"]);
     // Metrics, baseline, claims.
     refused("metrics = [\"acuracy\"]\n[vary.m.a]", &["line 1", "`acuracy` is not a metric; did you mean `accuracy`?"]);
     refused("metrics = [\"nll\", \"nll\"]\n[vary.m.a]", &["line 1", "`nll` stands there twice"]);

@@ -15,7 +15,7 @@ use crate::definitions::{self, Definition};
 use crate::groups::Groups;
 use crate::metrics::View;
 use crate::report::Report;
-use crate::run::{Comparison, PersonalRow, PersonalTable, RunSummary};
+use crate::run::{PersonalRow, PersonalTable, RunSummary};
 use crate::svg::{Picture, SERIES, STYLE};
 use crate::text::{escape, number};
 use crate::verdict::CalibrationVerdict;
@@ -63,7 +63,7 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         calibrated::section(&mut body, results);
     }
     if let Some(run) = &report.run {
-        comparison(&mut body, &report.title, analysis, &run.compare, pictures.runs);
+        comparison(&mut body, &report.title, analysis, run, pictures.runs);
     }
     if let Some((table, false)) = personal {
         personal_section(&mut body, table, false);
@@ -123,21 +123,31 @@ fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
     ));
 }
 
-fn comparison(body: &mut Body, title: &str, analysis: &Analysis, others: &[Comparison], runs: Option<&Picture>) {
+fn comparison(body: &mut Body, title: &str, analysis: &Analysis, run: &RunSummary, runs: Option<&Picture>) {
+    let others = &run.compare;
     if others.is_empty() {
         return;
     }
     body.heading("Comparison with other runs");
     let own = analysis.overall().in_view(View::Comparison);
     let header: Vec<&str> = std::iter::once("Run").chain(own.iter().map(|(metric, _)| metric.heading())).collect();
-    let mut rows = vec![Vec::from_iter(
-        std::iter::once(escape(title)).chain(own.iter().map(|(metric, value)| shown(metric.unit, *value))),
-    )];
+    let line =
+        |name: &str, values: &mut dyn Iterator<Item = Option<f64>>, not_judged: Option<&String>| -> Vec<String> {
+            let values = own.iter().zip(values);
+            let cells = values.map(|((metric, _), value)| shown(metric.unit, value.filter(|_| not_judged.is_none())));
+            std::iter::once(escape(name)).chain(cells).collect()
+        };
+    let mut rows = vec![line(title, &mut own.iter().map(|(_, value)| *value), run.not_judged.as_ref())];
     rows.extend(others.iter().map(|other| {
-        let values = own.iter().map(|(metric, _)| shown(metric.unit, other.evaluation.value(metric)));
-        Vec::from_iter(std::iter::once(escape(&other.name)).chain(values))
+        let mut values = own.iter().map(|(metric, _)| other.evaluation.value(metric));
+        line(&other.name, &mut values, other.not_judged.as_ref())
     }));
     body.table(&header, &rows);
+    for other in others {
+        if let Some(reason) = &other.not_judged {
+            body.note(&format!("{}: {reason}", other.name));
+        }
+    }
     if let Some(runs) = runs {
         body.note(&format!("The diagram above has lines for {} other runs; here is each by itself.", SERIES - 1));
         body.picture(runs);

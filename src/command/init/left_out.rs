@@ -4,6 +4,7 @@
 use toml::Value;
 
 use super::choice::Choice;
+use crate::reproduce::verdict::ENOUGH_SEEDS;
 
 /// The number of clients up to which each is left out in turn.
 const MOST: usize = 30;
@@ -36,6 +37,12 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> Option<String> {
         0 => "",
         _ => "\n# A client whose rows all lack the target has none to be scored: take it out of the list.",
     };
+    let pooled = match large.len() {
+        ENOUGH_SEEDS.. => {
+            "pooled = \"left_out\"  # the tables have means over all of them, and where another client would lie\n"
+        }
+        _ => "",
+    };
     Some(format!(
         "# Does the model hold at a client that takes no part? Each in turn is left out of the training, and its rows alone\n\
          # are the test rows, with three seeds.{small}{unlabelled}\n\
@@ -43,7 +50,7 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> Option<String> {
          \n\
          title = \"At a client that takes no part\"\n\
          base = {base}\n\
-         seeds = 3\n\
+         seeds = 3\n{pooled}\
          \n\
          [vary.left_out]\n\
          key = \"data.leave_out\"\n\
