@@ -173,7 +173,7 @@ pub enum DataError {
         allowed: String,
     },
     /// A line with another number of fields than the ones before it.
-    #[error("{}: line {line}: {found} columns, expected {expected}", .path.display())]
+    #[error("{}: line {line}: {found} columns, expected {expected}{hint}", .path.display())]
     Ragged {
         /// The text file.
         path: PathBuf,
@@ -183,6 +183,8 @@ pub enum DataError {
         found: usize,
         /// The expected number of fields.
         expected: usize,
+        /// The usual cause, or an empty text.
+        hint: &'static str,
     },
     /// A quote that the file does not close: the rest of the file would be one field.
     #[error(

@@ -83,7 +83,21 @@ fn load_with_plain_steps(kind: &str, overrides: &Overrides) -> Result<(Config, R
     Ok((config, resolved))
 }
 
+/// The endings of tables' names, before that of gzip.
+const TABLES: [&str; 5] = ["csv", "tsv", "parquet", "arrow", "feather"];
+
 fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), ConfigError> {
+    let is_table = |path: &Path| {
+        path.extension().is_some_and(|ending| TABLES.iter().any(|table| ending.eq_ignore_ascii_case(table)))
+    };
+    let unpacked =
+        path.extension().filter(|ending| *ending == "gz").map_or_else(|| path.to_owned(), |_| path.with_extension(""));
+    if path.is_file() && is_table(&unpacked) {
+        let path = path.display();
+        return Err(ConfigError::Conflict(format!(
+            "{path} is a table, where a config is expected; `fedstein init {path}` writes one for it"
+        )));
+    }
     let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
     Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
 }

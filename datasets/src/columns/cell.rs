@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::columns::DateFormat;
+use crate::columns::{DateFormat, has_thousands, may_be_thousands, sign};
 use serde::{Deserialize, Serialize};
 
 /// What the cells of a feature column hold.
@@ -29,6 +29,24 @@ fedstein_schema::words! {
         Point = ".",
         /// `1,5`
         Comma = ",",
+    }
+}
+
+impl Decimal {
+    /// The mark.
+    pub(crate) fn mark(self) -> char {
+        match self {
+            Self::Point => '.',
+            Self::Comma => ',',
+        }
+    }
+
+    /// The other one.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Point => Self::Comma,
+            Self::Comma => Self::Point,
+        }
     }
 }
 
@@ -135,20 +153,40 @@ impl Notation {
         }
     }
 
+    /// How to write a number that has a sign or marks between its thousands; `None` for other cells.
+    ///
+    /// # Arguments
+    /// * `in_other`: whether the cell is a number with the other decimal mark
+    fn written_otherwise(&self, cell: &str, (in_other, purpose): (bool, Purpose)) -> Option<String> {
+        let (other, mark) = (self.decimal.other(), self.decimal.other().mark());
+        if let Some(sign) = sign(cell) {
+            return Some(format!("; write the number without `{sign}`"));
+        }
+        if !in_other {
+            return has_thousands(cell).then(|| "; write the number without marks between its thousands".to_owned());
+        }
+        may_be_thousands(cell, other).then(|| {
+            let decimal = match purpose {
+                Purpose::Train => format!("data.decimal = \"{mark}\" reads it as a decimal mark"),
+                Purpose::Predict => "if it is a decimal mark, the run has another data.decimal".to_owned(),
+            };
+            format!("; if its `{mark}` stands between thousands, write the number without it; {decimal}")
+        })
+    }
+
     /// Which key would accept a cell that is refused and not missing; empty where none would. `column` is its name or number.
     pub(crate) fn remedy(&self, kind: CellKind, cell: &[u8], column: &str, purpose: Purpose) -> String {
         let Ok(cell) = std::str::from_utf8(cell) else { return String::new() };
-        let other = match self.decimal {
-            Decimal::Point => Decimal::Comma,
-            Decimal::Comma => Decimal::Point,
-        };
+        let other = self.decimal.other();
         let elsewise = Self { decimal: other, ..self.clone() };
         let in_other = kind == CellKind::Number && elsewise.value(kind, cell).is_some();
         let key = |key: &str, does: &str| format!("; data.{key} = [\"{column}\"] {does}");
+        let is_text = kind == CellKind::Number && self.number(cell).is_none();
+        if let Some(remedy) = self.written_otherwise(cell, (in_other, purpose)).filter(|_| is_text) {
+            return remedy;
+        }
         match purpose {
-            Purpose::Train if in_other => {
-                format!("; data.decimal = \"{}\" reads it", if other == Decimal::Comma { "," } else { "." })
-            }
+            Purpose::Train if in_other => format!("; data.decimal = \"{}\" reads it", other.mark()),
             // The run's config has the format of its own file.
             Purpose::Predict if in_other => "; the run has another data.decimal".into(),
             Purpose::Predict if kind == CellKind::Number && self.number(cell).is_none() => {

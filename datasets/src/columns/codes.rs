@@ -57,16 +57,22 @@ impl Codes {
 
     /// The values as cells. Those of features are kept in f32, whose shortest text is that of the cell.
     pub fn cells(&self) -> Vec<String> {
-        self.values.iter().map(|value| (*value as f32).to_string()).collect()
+        self.values.iter().copied().map(cell).collect()
     }
 
     /// A name for a note, such as "`age` (999 in 4 rows, all others 18 to 92)".
     pub fn of_column(&self, name: &str) -> String {
         let Self { rows, others: [low, high], .. } = self;
-        let (text, values) = (|value: &f64| (*value as f32).to_string(), self.cells().join(" or "));
+        let values = self.cells().join(" or ");
         let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
-        format!("`{name}` ({values} in {rows}, all others {} to {})", text(low), text(high))
+        format!("`{name}` ({values} in {rows}, all others {} to {})", cell(*low), cell(*high))
     }
+}
+
+/// A value as a cell. One beyond the range of f32 is in a table that nothing was read from yet.
+fn cell(value: f64) -> String {
+    let single = value as f32;
+    if single.is_finite() { single.to_string() } else { format!("{value:e}") }
 }
 
 /// A note on the columns of a table that hold codes.

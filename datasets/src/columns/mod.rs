@@ -13,6 +13,7 @@ mod missing_values;
 mod names;
 mod spelling;
 mod tally;
+mod thousands;
 
 pub use cell::{CellKind, Decimal, Notation};
 pub use codes::Codes;
@@ -27,6 +28,7 @@ pub(crate) use cell::{Purpose, is_missing, text};
 pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
 pub(crate) use missing_values::MissingCells;
 pub(crate) use names::merged;
+pub(crate) use thousands::{has_thousands, may_be_thousands, sign};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -29,6 +29,19 @@ impl Names {
         self.texts
     }
 
+    /// For each index assigned so far the index of its text where the spellings of one number are one, in the order of their
+    /// first appearance.
+    pub fn merged(&self) -> Vec<usize> {
+        let mut of_place: HashMap<usize, usize> = HashMap::new();
+        let places = self.sorted().1.into_iter();
+        places
+            .map(|place| {
+                let next = of_place.len();
+                *of_place.entry(place).or_insert(next)
+            })
+            .collect()
+    }
+
     /// The texts in their final order and, for each index assigned so far, its position in that order. The texts are
     /// sorted as numbers if all are numbers (`1` and `1.0` are then one, in its first spelling; `1E1` and `10`, or `007`
     /// and `7`, are two), as text otherwise.

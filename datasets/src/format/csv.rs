@@ -34,7 +34,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     }
     let missing = lines.missing_cells(reading);
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
-    let target = place(Role::Target).ok_or_else(|| lines.no_column(options.target))?;
+    let target = place(Role::Target).ok_or_else(|| lines.no_column_of("data.target", options.target))?;
     let client = roles.iter().position(|role| matches!(role, Role::Client { .. }));
     let group = match reading.group_column.as_str() {
         column if options.has_groups && !column.is_empty() => lines.find(column)?,
@@ -78,14 +78,22 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             },
         }
         if let Some(client) = client {
-            ids.push(clients.id(&lines.name(client, &notation, "a client")?));
+            ids.push(clients.id(&lines.name(
+                client,
+                &notation,
+                "a client (data.client_column), and every row has one",
+            )?));
         }
         if let Some(group) = group {
             // Rows of which nobody knows the group are not one group.
             if missing.hold(group, lines.field(group)) {
-                return Err(lines.bad(group, "a group".to_owned()));
+                return Err(lines.bad(group, "a group (data.group_column), and every row has one".to_owned()));
             }
-            of_groups.push(groups.id(&lines.name(group, &notation, "a group")?));
+            of_groups.push(groups.id(&lines.name(
+                group,
+                &notation,
+                "a group (data.group_column), and every row has one",
+            )?));
         }
         numbers.push(lines.cells().1);
     }

@@ -31,6 +31,8 @@ pub(super) struct Lines {
     waiting: bool,
     /// Whether [`Header::Auto`] took the first line as data.
     guessed_data: bool,
+    /// Whether rows without any cell are read too.
+    keeps_blank_rows: bool,
     /// The number of fields per line.
     pub width: usize,
     /// The header.
@@ -65,6 +67,7 @@ impl Lines {
             line: 0,
             waiting: false,
             guessed_data: false,
+            keeps_blank_rows: false,
             width: 0,
             names: None,
         };
@@ -74,6 +77,11 @@ impl Lines {
         let first = lines.record.get(0).unwrap_or_default();
         if [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| first.starts_with(mark)) {
             return Err(lines.columns(format!("it is UTF-16 text; {AS_UTF_8}")));
+        }
+        if first.starts_with(b"sep=") && lines.record.len() <= 2 && first.len() <= 5 {
+            return Err(
+                lines.columns("line 1 is `sep=…`, which a spreadsheet reads and no row has; delete this line".into())
+            );
         }
         lines.waiting = true;
         lines.width = lines.record.len();
@@ -157,15 +165,6 @@ impl Lines {
         !key.is_empty() && place(key, self.width).is_none() && self.first_line_has([key])
     }
 
-    /// The column of this name or index. A name takes precedence.
-    ///
-    /// # Errors
-    /// There is no such column, or several columns have this name.
-    pub fn column(&self, key: &str) -> Result<usize, DataError> {
-        let column = self.named(key)?.or_else(|| place(key, self.width));
-        column.ok_or_else(|| self.no_column(key))
-    }
-
     /// The column of a name in the header, if there is one.
     ///
     /// # Errors
@@ -184,7 +183,8 @@ impl Lines {
         self.columns(format!("no column `{key}`: {}", self.known(key)))
     }
 
-    /// The column that a key of the config names; `None` where there is none.
+    /// The column that a key of the config names, by its name or its index; `None` where there is none. A name takes
+    /// precedence.
     ///
     /// # Errors
     /// Several columns have this name.
@@ -227,17 +227,33 @@ impl Lines {
         &self.record[column]
     }
 
-    /// Advances to the next data row; `false` at the end.
+    /// Reads rows without any cell too, as rows to predict are: each of them has its prediction.
+    pub fn keep_blank_rows(&mut self) {
+        self.keeps_blank_rows = true;
+    }
+
+    /// Advances to the next data row; `false` at the end. A row without any cell, as spreadsheets leave them below a table, is
+    /// none.
     ///
     /// # Errors
     /// The file cannot be read, or a line has another number of fields.
     pub fn next(&mut self) -> Result<bool, DataError> {
-        if !std::mem::take(&mut self.waiting) && !self.advance()? {
-            return Ok(false);
+        loop {
+            if !std::mem::take(&mut self.waiting) && !self.advance()? {
+                return Ok(false);
+            }
+            let is_blank = self.width > 1 && self.record.iter().all(<[u8]>::is_empty);
+            if self.keeps_blank_rows || !is_blank {
+                break;
+            }
         }
         if self.record.len() != self.width {
-            let (path, line) = (self.path.clone(), self.line);
-            return Err(DataError::Ragged { path, line, found: self.record.len(), expected: self.width });
+            let (found, expected) = (self.record.len(), self.width);
+            let hint = match found > expected {
+                true => "; a cell with the separator in it stands in double quotes",
+                false => "; every line has as many as the first one",
+            };
+            return Err(DataError::Ragged { path: self.path.clone(), line: self.line, found, expected, hint });
         }
         Ok(true)
     }

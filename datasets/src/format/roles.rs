@@ -52,10 +52,11 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     }
 
     let mut named = Named { roles: vec![Role::Feature(CellKind::Number); lines.width], by: HashMap::new() };
-    let target = lines.column(options.target)?;
+    let target = lines.find(options.target)?.ok_or_else(|| lines.no_column_of("data.target", options.target))?;
     named.name(lines, target, "data.target", Role::Target)?;
     if !options.client.is_empty() {
-        let client = lines.column(options.client)?;
+        let client = lines.find(options.client)?;
+        let client = client.ok_or_else(|| lines.no_column_of(CLIENT, options.client))?;
         if client == target {
             return Err(lines.columns(format!("column `{}` cannot be both target and client", options.client)));
         }

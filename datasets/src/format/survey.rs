@@ -157,8 +157,14 @@ fn is_name(cell: &[u8], notations: &Notations) -> bool {
 
 /// The mark that more cells have.
 fn decimal(columns: &[Look]) -> Decimal {
-    let alone = |mark: usize| columns.iter().map(|column| column.alone()[mark]).sum::<usize>();
-    if alone(1) > alone(0) { Decimal::Comma } else { Decimal::Point }
+    let count = |of: fn(&Look) -> [usize; 2], mark: usize| columns.iter().map(|column| of(column)[mark]).sum::<usize>();
+    let marks = |of| (count(of, 0), count(of, 1));
+    // `1.234` says nothing where other cells do.
+    let (points, commas) = match marks(Look::surely_alone) {
+        (0, 0) => marks(Look::alone),
+        sure => sure,
+    };
+    if commas > points { Decimal::Comma } else { Decimal::Point }
 }
 
 /// The formats that read the most columns of dates.
@@ -388,7 +394,7 @@ mod tests {
     fn numbers_with_marks_of_thousands_are_counted() {
         let found = survey_of("c,p\n\"4,512.33\",1.5\n950.10,2\n\"1,234,567\",3\n\"1,234\",4\nNA,5\n");
         let c = &found.columns[0];
-        assert_eq!((c.thousands, c.numbers, c.other_mark, found.columns[1].thousands), (2, 1, 1, 0));
+        assert_eq!((c.thousands, c.numbers, c.other_mark, found.columns[1].thousands), (3, 1, 0, 0));
         assert_eq!(survey_of("c;x\n4.512,33;0,5\n950,10;1,5\n").columns[0].thousands, 1);
     }
 

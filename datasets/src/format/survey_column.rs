@@ -1,8 +1,12 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
-use crate::columns::{CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, is_missing, merged, text};
-use std::collections::BTreeMap;
+use crate::columns::{
+    CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, has_thousands, is_missing, may_be_thousands, merged,
+    sign, text,
+};
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The largest number of distinct cells of a column that are counted one by one.
 const DISTINCT: usize = 1000;
@@ -22,6 +26,8 @@ pub struct SurveyColumn {
     pub cells: usize,
     /// The number of missing cells: those that the key `missing` of a config is about.
     pub missing: usize,
+    /// The line of the first of them.
+    pub first_missing: Option<u64>,
     /// The number of these that are declared, and neither blank nor one of the usual marks.
     pub declared: usize,
     /// The number of cells that are finite numbers, with the table's decimal mark.
@@ -30,11 +36,13 @@ pub struct SurveyColumn {
     pub whole: bool,
     /// Whether its cells are 0, 1, 2, … or 1, 2, 3, … in the order of the lines.
     pub counts_up: bool,
-    /// The number of cells that are numbers with the other decimal mark alone.
+    /// The number of cells that are numbers with the other decimal mark alone, which does not stand between thousands.
     pub other_mark: usize,
-    /// The number of cells that are numbers with marks between the thousands, such as `4,512.33`, and with neither decimal
-    /// mark alone.
+    /// The number of cells that are numbers with marks between the thousands: `4,512.33`, and `1,234` where the table's
+    /// decimal mark is the point.
     pub thousands: usize,
+    /// The number of cells that are numbers with a sign, such as `12 %`.
+    pub signs: usize,
     /// The number of cells that are words for yes and no, or 1 and 0.
     pub booleans: usize,
     /// The number of cells that are dates in the table's format.
@@ -48,6 +56,10 @@ pub struct SurveyColumn {
     /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
     /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
+    /// Whether some cell that is not missing occurs twice; where there are many distinct cells, a sample of these tells.
+    pub repeats: bool,
+    /// About how many distinct cells there are that are not missing, also where there are more than a thousand.
+    pub about_distinct: usize,
     /// Numbers far beyond all others, which may stand for missing values; looked for where `values` are counted.
     pub codes: Option<Codes>,
 }
@@ -130,6 +142,9 @@ pub(super) struct Look {
     of_lines: [usize; 2],
     /// The number of cells that are numbers with a point alone, and with a comma alone.
     alone: [usize; 2],
+    /// The number of these that may as well be numbers with marks between the thousands.
+    may_be_thousands: [usize; 2],
+    again: Again,
     /// The number of cells that are yes or no where numbers have a point, and where they have a comma.
     booleans: [usize; 2],
     dates: [usize; DATE_FORMATS.len()],
@@ -148,6 +163,7 @@ impl Look {
         let is_blank = is_missing(cell);
         if is_blank || missing.iter().any(|missing| missing.declare(column.index, cell)) {
             column.missing += 1;
+            column.first_missing.get_or_insert(line);
             column.declared += usize::from(!is_blank);
             return;
         }
@@ -157,8 +173,14 @@ impl Look {
             *count += usize::from(point == Some((column.cells - 1 + first) as f64));
         }
         let (point, comma) = (self.point.add(cell, point, line), self.comma.add(cell, comma, line));
-        self.alone[0] += usize::from(point && !comma);
-        self.alone[1] += usize::from(comma && !point);
+        for (at, (alone, decimal)) in
+            [(point && !comma, Decimal::Point), (comma && !point, Decimal::Comma)].into_iter().enumerate()
+        {
+            self.alone[at] += usize::from(alone);
+            self.may_be_thousands[at] += usize::from(alone && may_be_thousands(&string, decimal));
+        }
+        column.signs += usize::from(!point && !comma && sign(&string).is_some());
+        self.again.add(cell);
         column.thousands += usize::from(!point && !comma && has_thousands(&string));
         for (count, notation) in self.booleans.iter_mut().zip(notations.both()) {
             *count += usize::from(notation.value(CellKind::Boolean, &string).is_some());
@@ -179,6 +201,11 @@ impl Look {
         self.alone
     }
 
+    /// The same without the cells whose mark may stand between thousands.
+    pub fn surely_alone(&self) -> [usize; 2] {
+        [0, 1].map(|mark| self.alone[mark] - self.may_be_thousands[mark])
+    }
+
     /// The formats that read all cells that are not missing.
     pub fn formats(&self) -> Vec<usize> {
         (0..DATE_FORMATS.len()).filter(|format| self.column.are_all(self.dates[*format])).collect()
@@ -187,10 +214,14 @@ impl Look {
     /// The column, once decimal mark and format of the table are known.
     pub fn finish(self, decimal: Decimal, format: Option<usize>) -> SurveyColumn {
         let [with_point, with_comma] = self.booleans;
-        let (own, other_mark, booleans) = match decimal {
-            Decimal::Point => (self.point, self.alone[1], with_point),
-            Decimal::Comma => (self.comma, self.alone[0], with_comma),
+        let (own, other, booleans) = match decimal {
+            Decimal::Point => (self.point, 1, with_point),
+            Decimal::Comma => (self.comma, 0, with_comma),
         };
+        // With the table's mark known, the other one stands between thousands where it can.
+        let (alone, thousands) = (self.alone[other], self.may_be_thousands[other]);
+        let all_thousands = alone == thousands;
+        let (other_mark, thousands) = if all_thousands { (0, thousands) } else { (alone, 0) };
         let others = self.dates.iter().enumerate().filter(|(at, _)| Some(*at) != format);
         SurveyColumn {
             numbers: own.count,
@@ -199,6 +230,9 @@ impl Look {
             other: own.other,
             alike: own.alike,
             other_mark,
+            thousands: self.column.thousands + thousands,
+            repeats: self.again.is_repeated,
+            about_distinct: self.again.distinct(),
             booleans,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
@@ -226,32 +260,60 @@ fn codes(values: &BTreeMap<String, usize>, decimal: Decimal) -> Option<Codes> {
     Codes::of(numbers.flat_map(|(number, rows)| std::iter::repeat_n(number, rows)))
 }
 
-/// Whether a cell is a number with the same mark between all its thousands: `4,512.33`, `-4.512,33`, `1 234 567`.
-fn has_thousands(cell: &str) -> bool {
-    const MARKS: [char; 7] = [',', '.', ' ', '\'', '’', '\u{a0}', '\u{202f}'];
-    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = cell.strip_prefix(['-', '+']).unwrap_or(cell);
-    MARKS.iter().any(|&mark| {
-        let (whole, fraction) = number.split_once(|c| c != mark && (c == ',' || c == '.')).unwrap_or((number, "0"));
-        let Some((first, others)) = whole.split_once(mark) else { return false };
-        let is_first = are_digits(first) && first.len() <= 3 && !first.starts_with('0');
-        is_first && others.split(mark).all(|group| are_digits(group) && group.len() == 3) && are_digits(fraction)
-    })
+/// Whether cells occur twice, and about how many are distinct, in a memory that does not grow: the cells whose hash ends in
+/// zeros are kept, of which there are as many zeros as the memory calls for. Of a cell that is kept all occurrences are.
+#[derive(Default)]
+struct Again {
+    kept: HashSet<u64>,
+    zeros: u32,
+    is_repeated: bool,
+}
+
+impl Again {
+    /// The largest number of hashes that are kept.
+    const MOST: usize = 4096;
+
+    fn add(&mut self, cell: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        cell.hash(&mut hasher);
+        let hash = hasher.finish();
+        if hash.trailing_zeros() < self.zeros {
+            return;
+        }
+        self.is_repeated |= !self.kept.insert(hash);
+        while self.kept.len() > Self::MOST {
+            self.zeros += 1;
+            self.kept.retain(|hash| hash.trailing_zeros() >= self.zeros);
+        }
+    }
+
+    /// The number of distinct cells: exact up to [`Self::MOST`], else with an error of some percent.
+    fn distinct(&self) -> usize {
+        self.kept.len() << self.zeros
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn again(cells: impl Iterator<Item = usize>) -> Again {
+        let mut again = Again::default();
+        cells.for_each(|cell| again.add(cell.to_string().as_bytes()));
+        again
+    }
+
     #[test]
-    fn thousands_have_the_same_mark_between_groups_of_three_digits() {
-        for cell in ["4,512.33", "4.512,33", "1,234,567", "-12'345.5", "1 234", "1\u{202f}234,5", "+1.234.567,0"] {
-            assert!(has_thousands(cell), "{cell}");
+    fn cells_that_occur_twice_are_found_among_many() {
+        for distinct in [1, 10, 4096, 5000, 100_000] {
+            let (once, twice) = (again(0..distinct), again((0..distinct).chain(0..distinct)));
+            assert!(!once.is_repeated && twice.is_repeated, "{distinct}");
+            assert_eq!(once.distinct(), twice.distinct());
+            // The share of 2,048 cells or more has a standard error of 2.2 %.
+            let error = (once.distinct() as f64 / distinct as f64 - 1.0).abs();
+            assert!(if distinct <= Again::MOST { error == 0.0 } else { error < 0.09 }, "{distinct}: {error}");
         }
-        for cell in
-            ["4512.33", "45,12.33", "4,5123", "0,123.4", "1,234.", ",234", "1,234 567", "1,234,56", "", "1.2.2024"]
-        {
-            assert!(!has_thousands(cell), "{cell}");
-        }
+        // One in a hundred occurs twice.
+        assert!(again((0..50_000).chain(0..500)).is_repeated);
     }
 }

@@ -153,7 +153,7 @@ fn each_field(
         }
         // In a table of another width, this error is more helpful than one about the content of its columns.
         if found != columns {
-            return Err(DataError::Ragged { path: path.to_path_buf(), line, found, expected: columns });
+            return Err(DataError::Ragged { path: path.to_path_buf(), line, found, expected: columns, hint: "" });
         }
         taken?;
     }

@@ -352,6 +352,7 @@ pub(super) fn read<const M: usize>(
         class_of.iter_mut().for_each(|class| *class = 1 - *class);
     }
     let (client_names, client_of) = numbered.clients.sorted();
+    let group_of = numbered.groups.merged();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or("csv").to_owned();
     let columns = Columns {
@@ -385,7 +386,7 @@ pub(super) fn read<const M: usize>(
         clients: (!options.client.is_empty())
             .then(|| table.clients.into_iter().map(|client| client_of[client]).collect()),
         client_names: (!options.client.is_empty()).then(|| client_names.clone()),
-        groups: table.groups,
+        groups: table.groups.map(|groups| groups.into_iter().map(|group| group_of[group]).collect()),
         lines: Some(table.lines),
     };
     let mut tables = tables.into_iter();

@@ -310,9 +310,15 @@ fn a_quote_that_is_not_closed_is_refused_with_the_line_where_it_opens() {
 
 #[test]
 fn columns_that_do_not_fit_are_refused() {
-    assert!(complaint("a,b\n1,0\n", set!(target = "c".into())).contains("no column `c`: the header has `a`, `b`"));
+    assert!(
+        complaint("a,b\n1,0\n", set!(target = "c".into()))
+            .contains("no column `c` (data.target): the header has `a`, `b`")
+    );
     let near = complaint("Age,dose,y\n1,2,0\n", set!(target = "age".into()));
-    assert!(near.ends_with("no column `age`: the header has `Age`, `dose`, `y`; did you mean `Age`?"), "{near}");
+    assert!(
+        near.ends_with("no column `age` (data.target): the header has `Age`, `dose`, `y`; did you mean `Age`?"),
+        "{near}"
+    );
     let separator = complaint("age;dose;y\n1;2;0\n", set!(target = "y".into()));
     assert!(separator.ends_with("are its cells separated by `;`? (data.delimiter, or --delimiter)"), "{separator}");
     assert!(complaint("1,0\n2,1\n", set!(target = "5".into())).contains("no column `5`"));
@@ -504,4 +510,41 @@ fn rows_know_their_lines_with_any_line_ends() {
         all.sort_unstable();
         assert_eq!(all, [2, 4, 5, 6], "{end:?}");
     }
+}
+
+#[test]
+fn rows_without_any_cell_are_no_rows_and_later_lines_keep_their_numbers() {
+    let data = read("a,b,y\n1,2,u\n,,\n3,4,v\n , ,\n5,6,u\n\"\",,\n", |_, _| ()).unwrap();
+    let lines = |rows: &fedstein_datasets::Dataset| rows.lines.clone().unwrap();
+    let mut all = [lines(&data.train), lines(&data.test)].concat();
+    all.sort_unstable();
+    assert_eq!(all, [2, 4, 6]);
+    // A row with a cell is one.
+    assert!(complaint("a,b,y\n1,2,u\n,,v\n", |_, _| ()).contains("line 3, column 1 (a): `` is not a finite number"));
+}
+
+#[test]
+fn a_spreadsheets_first_line_about_its_separator_is_named() {
+    for (text, delimiter) in [("sep=;\na;y\n1;u\n", ";"), ("sep=;\na;y\n1;u\n", ","), ("sep=,\na,y\n1,u\n", ",")] {
+        let message = complaint(text, set!(delimiter = delimiter.into()));
+        assert!(message.contains("line 1 is `sep=…`") && message.contains("delete this line"), "{message}");
+    }
+}
+
+#[test]
+fn a_line_with_too_many_cells_has_the_usual_cause() {
+    let hint = complaint("a,y\n1,u\n1,5,v\n", |_, _| ());
+    assert!(hint.ends_with("line 3: 3 columns, expected 2; a cell with the separator in it stands in double quotes"));
+    assert!(complaint("a,y\n1,u\n1\n", |_, _| ()).ends_with("expected 2; every line has as many as the first one"));
+}
+
+#[test]
+fn columns_that_are_not_there_are_refused_with_their_key() {
+    let message = complaint("a,outcome\n1,u\n2,v\n", set!(target = "outcme".into()));
+    assert!(
+        message.contains("no column `outcme` (data.target)") && message.contains("did you mean `outcome`?"),
+        "{message}"
+    );
+    let message = complaint("a,ward,y\n1,n,u\n2,,v\n", set!(client_column = "ward".into()));
+    assert!(message.contains("line 3, column 2 (ward): `` is not a client (data.client_column)"), "{message}");
 }

@@ -117,3 +117,24 @@ fn rows_of_a_group_are_at_one_client_and_held_out_together() {
         assert!(kept.is_disjoint(&out) && !out.is_empty());
     }
 }
+
+#[test]
+fn spellings_of_one_number_are_one_group_in_one_file_and_in_two() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, second] = ["t.csv", "second.csv"].map(|name| dir.path().join(name));
+    // As pandas writes whole numbers in a column that had a missing cell, and as it writes them else.
+    let text = |spell: &dyn Fn(usize) -> String| {
+        let row = |i: usize| format!("{},{},{}\n", spell(i), i * 7 % 5, if i.is_multiple_of(3) { "a" } else { "b" });
+        format!("patient,x,y\n{}", (0..24).map(row).collect::<String>())
+    };
+    std::fs::write(&path, text(&|i| if i < 12 { format!("{i}") } else { format!("{}.0", i - 12) })).unwrap();
+    std::fs::write(&second, text(&|i| format!("{}.0", i % 12))).unwrap();
+    let reading = Reading { group_column: "patient".into(), ..Reading::default() };
+    let csv = Csv { target: "y".into(), test_fraction: 0.25, ..table(&path, reading) };
+    assert_eq!(loaded(csv.clone()).unwrap().notes, ["groups of rows: 9 in training, 3 in test, none in both"]);
+    let both = loaded(Csv { test_path: second.display().to_string(), ..csv.clone() }).unwrap();
+    assert!(both.notes[0].contains("12 in training, 12 in test, 12 in both"), "{:?}", both.notes);
+    // Where one is no number, spellings are texts.
+    std::fs::write(&path, text(&|i| ["7", "7.0", "x"][i % 3].to_owned())).unwrap();
+    assert!(loaded(csv).unwrap().notes[0].contains("2 in training, 1 in test"));
+}

@@ -480,6 +480,13 @@ fn a_refused_cell_names_the_key_that_would_accept_it() {
         ("yes", "`yes` is not a finite number; data.boolean = [\"x\"] reads it"),
         ("2024-05-01", "data.date = [\"x\"] reads it"),
         ("5/1/2024", "data.date = [\"x\"] reads dates, in the format of data.date_format"),
+        (
+            "\"1,500\"",
+            "if its `,` stands between thousands, write the number without it; data.decimal = \",\" reads it",
+        ),
+        ("\"1,500.5\"", "`1,500.5` is not a finite number; write the number without marks between its thousands"),
+        ("12 %", "`12 %` is not a finite number; write the number without `%`"),
+        ("€3.50", "write the number without `€`"),
         ("west", "data.categorical = [\"x\"] takes texts as categories; data.ignore = [\"x\"] leaves the column out"),
     ] {
         assert!(plain(cell).contains(words), "{}", plain(cell));

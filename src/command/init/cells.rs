@@ -97,16 +97,19 @@ fn group<'a>(ids: &[&'a SurveyColumn]) -> Option<&'a SurveyColumn> {
     let are_enough = |column: &SurveyColumn| column.distinct().is_none_or(|count| count >= FEWEST_GROUPS);
     let may_be = |column: &&SurveyColumn| column.missing == 0 && !are_all_different(column) && are_enough(column);
     let repeated = ids.iter().copied().filter(may_be);
-    repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(usize::MAX)))
+    repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(column.about_distinct)))
 }
 
 /// The number of groups of rows that stay together, as far as it is known; `None` where each row is for itself.
 pub fn groups(choice: &Choice<'_>) -> Option<usize> {
-    group(&choice.used(&Use::Id)).map(|column| column.distinct().unwrap_or(column.present()))
+    group(&choice.used(&Use::Id)).map(|column| column.distinct().unwrap_or(column.about_distinct))
 }
 
 fn count(column: &SurveyColumn) -> String {
-    column.distinct().map_or_else(|| "more than a thousand".into(), |count| count.to_string())
+    match column.distinct() {
+        Some(count) => count.to_string(),
+        None => format!("about {}", column.about_distinct),
+    }
 }
 
 fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {

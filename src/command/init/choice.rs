@@ -35,6 +35,10 @@ pub struct Choice<'a> {
     whose: Whose,
     /// The column of the natural clients.
     pub client: Option<&'a SurveyColumn>,
+    /// The column that would be that of the clients, if none of its cells were missing.
+    incomplete_client: Option<&'a SurveyColumn>,
+    /// The last column, where it has too many texts to be taken for the target.
+    unlikely_target: Option<&'a SurveyColumn>,
     /// Other columns that could be that of the clients.
     pub other_clients: Vec<&'a SurveyColumn>,
     /// The other columns, and what becomes of them.
@@ -64,6 +68,7 @@ impl<'a> Choice<'a> {
                         by `,`, `;`, `|` or tabs"
                 .into());
         }
+        let is_named = target.is_some() || guess(survey).is_some_and(|column| names::target_rank(column).is_some());
         let (target, target_key, constant_outcomes) = match target {
             Some(key) => (find(columns, key)?, key.to_owned(), Vec::new()),
             None => {
@@ -76,6 +81,8 @@ impl<'a> Choice<'a> {
                 }
             }
         };
+        let unlikely_target =
+            columns.last().filter(|column| !is_named && column.index != target.index && has_many_texts(column));
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
         let candidates: Vec<&SurveyColumn> = match whose {
             Whose::ManyClients => columns.iter().filter(is_candidate).collect(),
@@ -98,6 +105,16 @@ impl<'a> Choice<'a> {
                 of => of,
             },
         };
+        // A place that most rows have is that of all.
+        let lacks_some = |column: &&SurveyColumn| {
+            let is_place = names::is_client(column) && !names::is_person(column);
+            let in_some = column.missing > 0 && 2 * column.missing < column.cells;
+            is_place && in_some && !taken(column) && names_clients(column, survey.rows)
+        };
+        let incomplete_client = match (whose, client) {
+            (Whose::ManyClients, None) => columns.iter().find(lacks_some),
+            _ => None,
+        };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
         if !uses.iter().any(|(_, of)| of.is_feature()) {
             return Err(format!("there is nothing to predict {} from: {}", shown(target), reasons(&uses)));
@@ -110,6 +127,8 @@ impl<'a> Choice<'a> {
             task: task_of(target),
             whose,
             client,
+            incomplete_client,
+            unlikely_target,
             other_clients: candidates.into_iter().filter(|column| !taken(column)).collect(),
             uses,
             rows: survey.rows,
@@ -171,6 +190,27 @@ impl<'a> Choice<'a> {
             format!("{column} is named like an outcome, but its only value is `{value}`; {target} is predicted instead")
         };
         self.constant_outcomes.iter().map(about).collect()
+    }
+
+    /// Why no column is that of the clients, where one would be.
+    pub fn about_incomplete_client(&self) -> Option<String> {
+        let column = self.incomplete_client?;
+        let (name, line, missing) = (shown(column), column.first_missing?, column.missing);
+        let are = if missing == 1 { "one of its cells is".to_owned() } else { format!("{missing} of its cells are") };
+        Some(format!(
+            "{name} would be the clients, but {are} missing, the first in line {line}: write the client \
+             there, or take these rows out, and repeat the command"
+        ))
+    }
+
+    /// That the last column is not predicted, as it has too many texts.
+    pub fn about_unlikely_target(&self) -> Option<String> {
+        let column = self.unlikely_target?;
+        let (name, target) = (shown(column), shown(self.target));
+        Some(format!(
+            "{name}, the last column, has more than {MOST_NAMES} texts, which are many for classes; {target} is predicted \
+             instead, unless --target names another"
+        ))
     }
 
     /// That whole numbers which are taken for classes may be a count.
@@ -305,11 +345,23 @@ fn is_discrete(column: &SurveyColumn) -> bool {
         && column.distinct().is_some_and(|count| (2..=most).contains(&count) && count < column.present())
 }
 
-/// Whether the cells may be names of clients: no measured values, and two or more, each with two rows on average.
+/// Whether the cells are too many texts for classes, and neither ids nor a text of each row's own.
+fn has_many_texts(column: &SurveyColumn) -> bool {
+    let are_many = column.distinct().is_some_and(|count| count > MOST_NAMES && 2 * count <= column.present());
+    are_many && !holds_numbers(column) && !names::is_id(column) && !column.are_all(column.dates)
+}
+
+/// Whether the cells may be names of clients: no measured values, and two or more, each with two rows on average. Every row
+/// has a client.
 fn may_be_client(column: &SurveyColumn, rows: usize) -> bool {
+    column.missing == 0 && names_clients(column, rows)
+}
+
+/// As [`may_be_client`], but for missing cells.
+fn names_clients(column: &SurveyColumn, rows: usize) -> bool {
     let is_name = !column.is_numeric() && column.distinct().is_some_and(|count| count <= MOST_NAMES);
     let is_candidate = (is_name || names::is_client(column)) && !is_measured(column);
-    is_candidate && column.missing == 0 && column.distinct().is_some_and(|count| count >= 2 && 2 * count <= rows)
+    is_candidate && column.distinct().is_some_and(|count| count >= 2 && 2 * count <= rows)
 }
 
 /// The column of the clients among the candidates: that of a place by its name, else that of persons who are few or have

@@ -70,7 +70,9 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
             lines.push(line("partition", "by-column", "kind", text("by-column"), found));
         }
         None => {
-            lines.push(line("partition", "iid", "kind", text("iid"), "No column says whose rows these are.".into()));
+            let incomplete = choice.about_incomplete_client().map(|about| about + ".");
+            let found = incomplete.unwrap_or_else(|| "No column says whose rows these are.".into());
+            lines.push(line("partition", "iid", "kind", text("iid"), found));
             lines.push(line("partition", "iid", "clients", Value::Integer(clients as i64), String::new()));
         }
     }

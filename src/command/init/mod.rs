@@ -175,6 +175,8 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), last: &[String]) -
     let notes = choice
         .about_constant_outcomes()
         .into_iter()
+        .chain(choice.about_unlikely_target())
+        .chain(choice.about_incomplete_client())
         .chain(suspects)
         .chain(choice.about_count())
         .chain(choice.untrainable());

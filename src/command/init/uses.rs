@@ -68,9 +68,9 @@ fn is_repeated_id(column: &SurveyColumn) -> bool {
     is_named && (column.whole || !is_number)
 }
 
-/// Whether no cell occurs twice, as far as was counted.
+/// Whether no cell occurs twice, and none is missing.
 pub fn are_all_different(column: &SurveyColumn) -> bool {
-    column.cells > 2 && column.distinct().is_none_or(|count| count == column.cells)
+    column.cells > 2 && column.missing == 0 && column.distinct().map_or(!column.repeats, |count| count == column.cells)
 }
 
 /// Whether cells are measured values: fractions, or a bound such as `<0.5`.
@@ -94,6 +94,9 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     let (present, distinct) = (column.present(), column.distinct());
     if has_thousands(column) {
         return Use::Nothing("its numbers probably have thousands separators, which are not read".into());
+    }
+    if column.signs > 0 && column.are_all(column.numbers + column.signs) {
+        return Use::Nothing("its numbers have signs such as `%` or `€`, which are not read".into());
     }
     if column.other_mark > 0 && column.are_all(column.numbers + column.other_mark) {
         return Use::Nothing("its numbers have another decimal mark than most".into());

@@ -1,0 +1,119 @@
+//! `fedstein init` and tables as spreadsheets and registries write them: many patients, hospitals with a gap, thousands.
+
+use std::fmt::Write as _;
+
+use super::place::{Place, works};
+
+fn config(place: &Place, name: &str) -> toml::Table {
+    place.text(name).parse().unwrap()
+}
+
+/// `rows` rows of `patients` patients.
+fn visits(patients: usize, rows: usize) -> String {
+    let mut text = "patient_id,age,outcome\n".to_owned();
+    for row in 0..rows {
+        let _ = writeln!(text, "p{},{},{}", row % patients, 40.5 + (row % 37) as f64, ["ill", "well"][row % 2]);
+    }
+    text
+}
+
+#[test]
+fn rows_of_a_patient_stay_together_whatever_the_number_of_patients() {
+    let place = Place::new();
+    for (patients, values) in [(990, "990"), (1010, "about 1010"), (6000, "about ")] {
+        place.write("visits.csv", visits(patients, 2 * patients)).works("init visits.csv --force");
+        let data = &config(&place, "visits.toml")["data"];
+        assert_eq!(data["group_column"].as_str(), Some("patient_id"), "{patients}");
+        let found = format!("`patient_id` has {values}");
+        assert!(place.text("visits.toml").contains(&found), "{}", place.text("visits.toml"));
+        place.works("site init visits.csv --name north --index 0 --out site.toml --force");
+        assert_eq!(config(&place, "site.toml")["data"]["group_column"].as_str(), Some("patient_id"), "{patients}");
+    }
+    // One row each: nothing belongs together.
+    place.write("visits.csv", visits(1500, 1500)).works("init visits.csv --force");
+    let data = config(&place, "visits.toml")["data"].clone();
+    assert!(data.get("group_column").is_none() && data["id"].to_string().contains("patient_id"), "{data}");
+    assert!(place.text("visits.toml").contains("Each row has another cell in `patient_id`."));
+}
+
+/// Ninety rows of three hospitals, and what `below` adds.
+fn hospitals(below: &str) -> String {
+    let row = |row: usize| {
+        format!(
+            "{row},{},{:.2},{}\n",
+            ["north", "south", "east"][row % 3],
+            (row % 29) as f64 / 3.0,
+            ["ill", "well"][row / 3 % 2]
+        )
+    };
+    format!("row,hospital,dose,outcome\n{}{below}", (0..90).map(row).collect::<String>())
+}
+
+#[test]
+fn a_hospital_that_is_missing_in_a_row_is_named_and_rows_without_any_cell_are_none() {
+    let place = Place::new();
+    place.write("cases.csv", hospitals(",,,\n,,,\n"));
+    let printed = place.works("init cases.csv").stdout;
+    assert!(printed.contains("90 rows, clients by `hospital`") && !printed.contains("note:"), "{printed}");
+    place.works("train cases.toml --set rounds=1 --set algorithm.local_steps=2 --quiet");
+
+    place.write("gap.csv", hospitals("90,,2.5,ill\n"));
+    let note = "`hospital` would be the clients, but one of its cells is missing, the first in line 92: write the client there";
+    let printed = place.works("init gap.csv").stdout;
+    assert!(printed.contains(&format!("note: {note}")) && !printed.contains("clients by"), "{printed}");
+    assert_eq!(config(&place, "gap.toml")["partition"]["kind"].as_str(), Some("iid"));
+    assert!(place.text("gap.toml").contains("`hospital` would be the clients"));
+}
+
+#[test]
+fn thousands_and_signs_are_named_and_tell_which_mark_is_the_decimal_one() {
+    let place = Place::new();
+    // `11.390` is eleven thousand: the other column has decimal commas.
+    let row = |row: usize| {
+        format!("{}.{:03};0,{row:02}1;{} %;{}\n", 11 + row, row * 7 % 1000, row * 3, ["ill", "well"][row % 2])
+    };
+    let table: String = (0..60).map(row).collect();
+    place.write("doses.csv", format!("units;dose;share;outcome\n{table}"));
+    let printed = place.works("init doses.csv").stdout;
+    assert!(printed.contains("left out: `units` (thousands separators?), `share`"), "{printed}");
+    let written = place.text("doses.toml");
+    assert!(
+        written.contains("decimal = \",\"") && written.contains("`share`: its numbers have signs such as"),
+        "{written}"
+    );
+    place.works("train doses.toml --set rounds=1 --set algorithm.local_steps=2 --quiet");
+}
+
+#[test]
+fn the_last_column_with_too_many_texts_is_not_predicted_and_that_is_said() {
+    let place = Place::new();
+    let row = |row: usize| format!("{},{},k{}\n", row % 50, ["a", "b"][row % 2], row % 101);
+    place.write("kinds.csv", format!("x,group,kind\n{}", (0..404).map(row).collect::<String>()));
+    let printed = place.works("init kinds.csv").stdout;
+    let note = "note: `kind`, the last column, has more than 100 texts, which are many for classes; `group` is predicted instead";
+    assert!(printed.contains(note), "{printed}");
+    assert!(!place.works("init kinds.csv --target group --force").stdout.contains("note: `kind`"));
+}
+
+#[test]
+fn a_number_beyond_single_precision_is_named_as_it_is_written() {
+    let place = Place::new();
+    let row =
+        |row: usize| format!("{},{}\n", if row == 40 { "1e300".into() } else { row.to_string() }, ["a", "b"][row % 2]);
+    place.write("big.csv", format!("x,y\n{}", (0..80).map(row).collect::<String>()));
+    let printed = place.works("init big.csv").stdout;
+    assert!(printed.contains("`x` (1e300 in 1 row") && printed.contains("{ x = [\"1e300\"] }"), "{printed}");
+    works(place.command("init big.csv --force").args(["--missing-values", "{ x = [\"1e300\"] }"]));
+    place.works("train big.toml --set rounds=1 --set algorithm.local_steps=2 --quiet");
+}
+
+#[test]
+fn a_table_in_the_place_of_a_config_leads_to_init() {
+    let place = Place::new();
+    place.write("cases.csv", hospitals("")).write("cases.csv.gz", "");
+    for table in ["cases.csv", "cases.csv.gz"] {
+        place
+            .refuses(&format!("train {table}"), &[&format!("{table} is a table"), &format!("`fedstein init {table}`")]);
+    }
+    place.refuses("train nowhere.csv", &["nowhere.csv"]);
+}
