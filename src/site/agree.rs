@@ -70,8 +70,8 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     check_files(&sites)?;
     check_tasks(&sites)?;
     check_columns(&sites)?;
-    let encoded = encoding(&sites)?;
     let mut notes = Vec::new();
+    let encoded = encoding(&sites, &mut notes)?;
     let classes = classes(&sites, &mut notes)?;
     let silent: Vec<usize> = sites.iter().filter(|site| site.sums.is_none()).map(|site| site.index).collect();
     if !silent.is_empty() {
