@@ -184,6 +184,19 @@ impl TargetScale {
         }
     }
 
+    /// The note on targets of training rows that are all the same number; `None` where they are not.
+    ///
+    /// # Arguments
+    /// - `parts`: the sums of all parts of the targets.
+    pub fn constant_note(parts: &[&ColumnSum]) -> Option<String> {
+        let value = parts.first()?.constant?;
+        let is_it = |part: &&ColumnSum| part.constant == Some(value);
+        parts
+            .iter()
+            .all(is_it)
+            .then(|| format!("the target is {value} in all training rows: there is nothing to learn but this number"))
+    }
+
     /// Converts a value from the original scale to the model's.
     pub fn standardise(&self, y: f64) -> f64 {
         (y - self.mean) / self.sd

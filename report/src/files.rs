@@ -139,15 +139,7 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of [`write_atomic`].
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path
-        .file_name()
-        .ok_or_else(|| FileError::new(path, io::Error::new(io::ErrorKind::InvalidInput, "this path names no file")))?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}-{number}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
+    let temporary = temporary_of(path).map_err(|source| FileError::new(path, source))?;
     let written = fill(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // The first error is the one to report; a temporary file that cannot be removed changes
@@ -155,6 +147,26 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let _ = fs::remove_file(&temporary);
         FileError::new(path, source)
     })
+}
+
+/// Checks that [`write_atomic`] can make its temporary file, before the work whose result is written. None is left.
+///
+/// # Errors
+/// It cannot.
+pub fn can_be_written(path: &Path) -> io::Result<()> {
+    let temporary = temporary_of(path)?;
+    File::create_new(&temporary)?;
+    fs::remove_file(&temporary)
+}
+
+/// A temporary name beside a file's, a new one at each call.
+fn temporary_of(path: &Path) -> io::Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let nameless = || io::Error::new(io::ErrorKind::InvalidInput, "this path names no file");
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(path.file_name().ok_or_else(nameless)?);
+    hidden.push(format!(".{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    Ok(path.with_file_name(hidden))
 }
 
 /// The beginning of the name of a directory in which content is written before it takes its place; the number of the process
@@ -221,6 +233,8 @@ mod tests {
         assert_eq!(directory_of(&path), dir.path());
         // A name alone is in the directory of the process.
         assert_eq!(directory_of(Path::new("report.json")), Path::new("."));
+        can_be_written(&path).unwrap();
+        assert!(can_be_written(&dir.path().join("nowhere/report.json")).is_err());
         assert!(!cfg!(unix) || sync_directory(&dir.path().join("nowhere")).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -46,6 +46,8 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         None => default_out(&run, &typed)?,
     };
     output::check_new_directory(&out, run_dir::EVALUATION, &Path::new(run_dir::REPORT).join(JSON), typed.force)?;
+    // If the rows are refused, it is gone again.
+    let directory = NewDirectory::create(&out)?;
     let asked = client::Asked::of((&run, &config), typed.own.client.as_deref())?;
     let recalibrated = client::recalibrated((&run, &config), asked.predictor, typed.level)?;
     if asked.predictor.is_none() && run.keeps_calibration_alone() {
@@ -62,7 +64,6 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
 
     let is_own = asked.predictor.is_some();
     run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
-    let directory = NewDirectory::create(&out)?;
     let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
     directory.keep(run_dir::EVALUATION)?;
     print_text(&text((&evaluated, warning), (&typed, asked), &out)?)

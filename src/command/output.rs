@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
-use crate::report::files::{STAGING, is_staging};
+use crate::report::files::{STAGING, can_be_written, is_staging};
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
 /// or with `force` in the place of a regular file.
@@ -39,10 +39,15 @@ pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<(), CliError
 /// Checks that [`write`] may write there, before the work whose result is written.
 ///
 /// # Errors
-/// A file is there without `force`, or a link or a directory; or its own directory is not there.
+/// A file is there without `force`, or a link or a directory; its own directory is not there, or no file can be written in it.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CliError> {
     check_as("--out", path, force)?;
-    check_parent("--out", path)
+    check_parent("--out", path)?;
+    let is_stream = path == Path::new("-") || fs::metadata(path).is_ok_and(|there| !there.is_file());
+    let can = if is_stream { Ok(()) } else { can_be_written(path) };
+    can.map_err(|error| {
+        CliError::Usage(format!("--out `{}` cannot be written: {error}; choose another file", path.display()))
+    })
 }
 
 /// Checks that the directory of a file is there.
@@ -100,10 +105,16 @@ pub(super) fn check_place(path: &Path) -> Result<(), CliError> {
     }
 }
 
+/// The error about a directory that cannot be made.
+pub(super) fn not_created(path: &Path, error: &io::Error) -> CliError {
+    CliError::Usage(format!("`{}` cannot be created: {error}; choose another with --out", path.display()))
+}
+
 /// Checks that a directory of files may be written: a new or an empty one, or with `force` one that exists.
 ///
 /// # Errors
-/// A link or something else than a directory is there, or a directory with files without `force`.
+/// A link or something else than a directory is there, a directory with files without `force`, or one in which no file can be
+/// written.
 pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> {
     let refuse = |reason: &str| Err(CliError::Usage(format!("`{}` {reason}", path.display())));
     if path.is_symlink() {
@@ -114,7 +125,11 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
     if !force && path.read_dir().is_ok_and(|entries| entries.flatten().any(|entry| is_content(&entry.file_name()))) {
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }
-    Ok(())
+    match path.is_dir() {
+        true => can_be_written(&path.join(STAGING))
+            .or_else(|error| refuse(&format!("cannot be written: {error}; choose another with --out"))),
+        false => Ok(()),
+    }
 }
 
 /// Checks that a directory with this content may be written: a new or an empty one, or with `force` one that holds nothing
@@ -153,13 +168,13 @@ impl NewDirectory {
     /// Makes the directory, and the place where its content is written first.
     ///
     /// # Errors
-    /// A directory cannot be made.
+    /// A directory cannot be made: the message has the path as it is given.
     pub fn create(path: &Path) -> Result<Self, CliError> {
         let missing = |of: &&Path| !of.as_os_str().is_empty() && !of.exists();
         let created = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
         let staging = path.join(format!("{STAGING}{}", std::process::id()));
         let new = Self { path: path.to_owned(), staging, created };
-        fs::create_dir_all(&new.staging).map_err(|error| failed(&new.staging, &error))?;
+        fs::create_dir_all(&new.staging).map_err(|error| not_created(path, &error))?;
         Ok(new)
     }
 

@@ -21,19 +21,24 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
     let Report { source, bins, out, replace, compare, other_rows, title } = typed;
     // The run may come from an untrusted source: its report does not follow a link out of its directory.
     output::check_directory(&out, replace)?;
+    let (path, is_run) = match source {
+        ReportSource::Run(path) => (path, true),
+        ReportSource::Predictions(path) => (path, false),
+    };
+    // Opened before a directory is made, which may lie in it.
+    let run = is_run.then(|| Finished::open(&path)).transpose()?;
     let others = compare.iter().map(|run| Finished::open(run)).collect::<Result<Vec<_>, _>>()?;
     // A new directory appears with all of its files. In one that is replaced each file appears whole, and its other files stay.
-    let new = if replace { None } else { Some(NewDirectory::create(&out)?) };
+    let new = if replace && out.is_dir() { None } else { Some(NewDirectory::create(&out)?) };
     let to = new.as_ref().map_or(&*out, NewDirectory::staging);
-    let files = match source {
-        ReportSource::Run(path) => {
-            let run = Finished::open(&path)?;
+    let files = match run {
+        Some(run) => {
             // Read here, so that an internal error of the configuration keeps its exit code.
             let bins = bins.unwrap_or(run.config()?.evaluation.bins);
             let options = ReportOptions { bins: Some(bins), title, compare: &others, other_rows };
             run.report(to, options)?.ok_or_else(|| CliError::Usage(nothing_to_report(&path)))?
         }
-        ReportSource::Predictions(path) => {
+        None => {
             let predictions = csv::read_any(&path).map_err(unreadable)?;
             let bins = bins.unwrap_or(BINS);
             let name =

@@ -113,8 +113,7 @@ fn place(typed: &Option<PathBuf>, scale: Scale) -> PathBuf {
 
 pub(super) fn create(directory: &Path) -> Result<(), CliError> {
     super::output::check_place(directory)?;
-    fs::create_dir_all(directory)
-        .map_err(|error| CliError::Failed(format!("cannot create {}: {error}", directory.display())))
+    fs::create_dir_all(directory).map_err(|error| super::output::not_created(directory, &error))
 }
 
 fn write(results: &Results<'_>, scale: Scale, directory: &Path, quiet: bool) -> Result<(), CliError> {

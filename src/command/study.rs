@@ -10,7 +10,7 @@ use crate::reproduce::data::Needed;
 use crate::reproduce::runner::{Pending, Places};
 use crate::study::output::{self, Written};
 use crate::study::plan::Chosen;
-use crate::study::{Plan, Study, directory};
+use crate::study::{Plan, Study, directory, tables};
 
 /// Runs the command.
 ///
@@ -26,7 +26,9 @@ pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     data_must_be_here(&plan, data_dir.path())?;
     let out = typed.out.unwrap_or_else(|| Path::new("studies").join(&study.name));
     directory::check(&out, &study).map_err(CliError::Usage)?;
-    let runs = plan.grid.runs(&plan.figure)?;
+    let kept = out.join(directory::RUNS);
+    let pending = Pending::of(plan.grid.runs(&plan.figure)?, &kept);
+    tables::check(&plan, &pending.left, data_dir.path())?;
 
     create(&out)?;
     let _lock = directory::lock(&out).map_err(CliError::Usage)?;
@@ -34,9 +36,9 @@ pub(super) fn study(typed: StudyOrder) -> Result<(), CliError> {
     directory::check(&out, &study).map_err(CliError::Usage)?;
     let failed = |error: crate::report::ReportError| CliError::Failed(error.to_string());
     directory::open(&out, &study).map_err(failed)?;
-    let kept = out.join(directory::RUNS);
     create(&kept)?;
-    let pending = Pending::of(runs, &kept);
+    // Before the lock was taken another study may have carried out some of them.
+    let pending = pending.again(&kept);
     let total = pending.total();
     let about = format!("{}: {total} runs, {} of them kept from before", study.title, pending.known.len());
     let places = Places { data_dir: data_dir.path(), kept: &kept };

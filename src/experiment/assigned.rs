@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::datasets::moments::ColumnSum;
 use crate::datasets::{self, Partition, Rotation, TargetScale, Targets, TrainTest};
 use crate::error::RunError;
 use crate::federation::prior_correction::PriorCorrection;
@@ -39,6 +40,25 @@ fn scaled_by_trained_rows(mut data: TrainTest, partition: &Partition) -> TrainTe
     data
 }
 
+/// The note on a real target that is the same number in all rows that clients train on; `None` where it is not.
+fn note_on_constant(targets: &Targets, partition: &Partition) -> Option<String> {
+    let Targets::Real { values } = targets else { return None };
+    let trained = partition.clients().iter().flatten().map(|row| values[*row]);
+    TargetScale::constant_note(&[&ColumnSum::of(trained)])
+}
+
+/// Reads and assigns the rows that all of these configs have, and builds the model of each for them: what is wrong with them is
+/// found without a run. `[data]` and `[partition]` of the configs are the same; the seed of the first counts.
+///
+/// # Errors
+/// Those of a run before its first round, with the index of the config.
+pub(crate) fn check_rows(configs: &[&Config], data_dir: &Path) -> Result<(), (usize, RunError)> {
+    let Some(first) = configs.first() else { return Ok(()) };
+    let assigned = assigned(first, None, data_dir, Streams::new(first.seed)).map_err(|error| (0, error))?;
+    let check = |(at, config): (usize, &&Config)| config.model(&assigned.data.train).map_err(|error| (at, error));
+    configs.iter().enumerate().try_for_each(|of| check(of).map(drop))
+}
+
 /// Reads the data set of `[data]`, or takes `own` rows, and assigns them to clients as `[partition]` says.
 ///
 /// # Errors
@@ -60,6 +80,7 @@ pub(super) fn assigned(
     let (trained, evaluated) = (&data.train.targets, &data.test.targets);
     let rare = rare_classes::note(config, trained, evaluated)?;
     let untrained = rare_classes::note_on_untrained(trained, evaluated);
+    let constant = note_on_constant(trained, &partition);
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
@@ -81,6 +102,7 @@ pub(super) fn assigned(
         .chain(&corrected)
         .chain(&rare)
         .chain(&untrained)
+        .chain(&constant)
         .cloned()
         .collect();
     let rotation = rotation::of(config, &data, &partition)?;

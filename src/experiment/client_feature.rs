@@ -13,8 +13,7 @@ use crate::report::ClientNames;
 /// An internal error of the configuration.
 pub(super) fn column(config: &Config) -> Result<Option<String>, RunError> {
     let (DataConfig::Csv(csv), scheme) = (config.data()?, config.partition()?.scheme) else { return Ok(None) };
-    let is_feature =
-        scheme.properties().natural_clients && csv.reading.categorical.named().contains(&csv.client_column);
+    let is_feature = scheme.properties().natural_clients && csv.client_is_feature();
     Ok(is_feature.then(|| csv.client_column.clone()))
 }
 

@@ -54,6 +54,7 @@ pub mod split;
 mod stop;
 
 pub use artifact::Artifacts;
+pub(crate) use assigned::check_rows;
 pub use calibrate::Calibrated;
 pub use config::{Config, ConfigLoader};
 pub use description::Experiment;

@@ -40,7 +40,7 @@ impl Finished {
         let client = column.zip(client).map(|(column, name)| RowsOfClient { key: "--client", column, name });
         let (mark, reading, others) = match config.data()? {
             DataConfig::Csv(csv) => {
-                let is_feature = csv.reading.categorical.named().contains(&csv.client_column);
+                let is_feature = csv.client_is_feature();
                 let client = Some(csv.client_column).filter(|_| !is_feature);
                 (csv.delimiter, csv.reading, [Some(csv.target), client].into_iter().flatten().collect())
             }

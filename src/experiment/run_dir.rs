@@ -53,6 +53,14 @@ pub enum RunDirError {
     /// A file of this name exists.
     #[error("the output directory `{}` cannot be created: a file of this name exists", .0.display())]
     NotADirectory(PathBuf),
+    /// The directory cannot be created, or no file in it.
+    #[error("the output directory `{}` cannot be written: {source}; choose another with --out (in a program: the `path` of `Artifacts::new`)", path.display())]
+    NotWritable {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// A file in the directory cannot be written.
     #[error("cannot write {0}")]
     Write(#[from] FileError),
@@ -121,15 +129,16 @@ impl RunDir {
         if let Err(error) = replaceable(path, force) {
             if matches!(error, RunDirError::Exists(_)) && path.join(LOCK).exists() {
                 // If another process works in it, that is the better reason to report.
-                drop(lock(path)?);
+                drop(lock(path, io_error("lock", path))?);
             }
             return Err(match stopped(path).filter(|_| matches!(error, RunDirError::Exists(_))) {
                 Some(round) => RunDirError::Stopped { path: path.to_path_buf(), round },
                 None => error,
             });
         }
-        fs::create_dir_all(path).map_err(io_error("create", path))?;
-        let lock = lock(path).inspect_err(|_| {
+        let not_writable = |source| RunDirError::NotWritable { path: path.to_path_buf(), source };
+        fs::create_dir_all(path).map_err(not_writable)?;
+        let lock = lock(path, not_writable).inspect_err(|_| {
             let created = Some(path).filter(|_| !existed).into_iter().chain(parents.iter().map(PathBuf::as_path));
             // Only empty directories are removed.
             created.for_each(|path| drop(fs::remove_dir(path)));
@@ -145,7 +154,7 @@ impl RunDir {
     /// Another process works in the directory, it is not a run's, or a file-system operation fails.
     pub fn lock(path: &Path) -> Result<Lock, RunDirError> {
         must_have_begun(path)?;
-        lock(path)
+        lock(path, io_error("lock", path))
     }
 
     /// Opens the directory of a run that is resumed. Temporary files that a killed process left are removed.
@@ -227,11 +236,11 @@ impl Drop for RunDir {
     }
 }
 
-/// Locks an existing directory.
-fn lock(path: &Path) -> Result<Lock, RunDirError> {
+/// Locks an existing directory; `wrong` makes the error where its lock cannot be opened.
+fn lock(path: &Path, wrong: impl FnOnce(io::Error) -> RunDirError) -> Result<Lock, RunDirError> {
     Lock::take(path).map_err(|error| match error {
         LockError::Held(holder) => RunDirError::InUse { path: path.to_path_buf(), holder },
-        LockError::Io(source) => io_error("lock", path)(source),
+        LockError::Io(source) => wrong(source),
     })
 }
 

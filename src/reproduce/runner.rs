@@ -59,6 +59,15 @@ impl Pending {
         Self { left, known }
     }
 
+    /// The same, with those among them that have a kept result by now.
+    #[must_use]
+    pub fn again(self, kept: &Path) -> Self {
+        let Self { left, mut known } = self;
+        let now = Self::of(left, kept);
+        known.extend(now.known);
+        Self { left: now.left, known }
+    }
+
     /// The number of all runs.
     pub fn total(&self) -> usize {
         self.left.len() + self.known.len()

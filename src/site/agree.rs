@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Description, TargetDescription};
 use super::disagreement::Disagreement;
 use super::encode::{Tallies, encoding};
-use crate::datasets::Encoding;
-use crate::datasets::columns::Names;
+use crate::datasets::columns::{CellKind, Column, DIFFERENCE, Names, alike, note_on_alike};
 use crate::datasets::moments::ColumnSum;
+use crate::datasets::{Encoding, TargetScale};
 use crate::report::quoted;
 
 /// The number of columns, or of sites, that a message lists.
@@ -73,6 +73,13 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     let mut notes = Vec::new();
     let encoded = encoding(&sites, &mut notes)?;
     let classes = classes(&sites, &mut notes)?;
+    notes.extend(encoded.as_ref().and_then(|(encoding, _)| {
+        let texts = encoding.columns.iter().enumerate().filter(|(_, column)| column.kind == CellKind::Category);
+        let called = |(at, column): (usize, &Column)| column.name.clone().unwrap_or_else(|| at.to_string());
+        note_on_alike("the sites", texts.map(|(at, column)| (called((at, column)), &column.categories[..])))
+    }));
+    let targets = sites.iter().map(|site| site.sums.as_ref()?.target.as_ref()).collect::<Option<Vec<_>>>();
+    notes.extend(targets.and_then(|targets| TargetScale::constant_note(&targets)));
     let silent: Vec<usize> = sites.iter().filter(|site| site.sums.is_none()).map(|site| site.index).collect();
     if !silent.is_empty() {
         notes.push(format!(
@@ -249,6 +256,16 @@ fn classes(sites: &[&Description], notes: &mut Vec<String>) -> Result<Option<Vec
         if !without.is_empty() {
             notes.push(format!("class `{}` is not at {}", quoted(name), these(sites, &without)));
         }
+    }
+    for (first, second) in alike(&names).into_iter().take(LISTED) {
+        let [first, second] = [first, second].map(|class| {
+            let with: Vec<usize> = (0..sites.len()).filter(|site| held[*site].contains(&class)).collect();
+            format!("class `{}` of {}", quoted(&names[class]), these(sites, &with))
+        });
+        notes.push(format!(
+            "{first} and {second} {DIFFERENCE}, and are different classes in training; if they mean the same, write them alike \
+             at all sites"
+        ));
     }
     for (at, own) in held.iter().enumerate() {
         let shared = held.iter().enumerate().any(|(other, classes)| other != at && !own.is_disjoint(classes));

@@ -91,7 +91,7 @@ pub fn lock(directory: &Path) -> Result<Lock, String> {
         LockError::Held(holder) => {
             format!("`{shown}` is in use by {holder}; wait for it to end, or choose another directory with --out")
         }
-        LockError::Io(error) => format!("cannot lock `{shown}`: {error}"),
+        LockError::Io(error) => format!("cannot lock `{shown}`: {error}; choose another directory with --out"),
     })
 }
 

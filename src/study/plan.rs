@@ -1,5 +1,5 @@
 //! From a study to a figure: one series for each compared variant, one panel for each setting of the other axes and each
-//! metric. All mistakes that show without the data are found here.
+//! metric. All mistakes that show without the data are found here; [`super::tables`] finds those in tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,16 @@ use toml::Table;
 
 use super::axes::Axis;
 use super::file::Study;
-use super::keys::Keys;
+use super::keys::{Keys, Written};
+use crate::datasets::source::FILE_KEYS;
+use crate::error::RunError;
 use crate::experiment::Config;
 use crate::experiment::config::schema;
 use crate::experiment::schema::{ConfigError, list};
 use crate::metrics::Metric;
 use crate::reproduce::curve::label;
 use crate::reproduce::figure::{Along, Claim, Panel, Seeds, Series, Statistic, Term};
+use crate::reproduce::grid::Run;
 use crate::reproduce::{Figure, Grid, Scale, Wanted};
 
 /// The metrics of a study that names none, by task.
@@ -66,6 +69,28 @@ impl<'s> Plan<'s> {
         let grid = Grid::new(&figure, &wanted).stamped(concat!("fedstein ", env!("CARGO_PKG_VERSION")));
         let grid = grid.with_tables(&figure).map_err(|error| error.placed(&study.file))?;
         Ok(Self { study, metrics, notes: checked.notes(), settings, figure, grid })
+    }
+
+    /// An error about the rows of a run, at the file and the line that wrote the key which it names, else that of the table.
+    pub fn located(&self, run: &Run, error: &RunError) -> ConfigError {
+        let message = error.to_string();
+        let cell = &self.grid.cells[run.cell];
+        let place = self.place(cell.panel / self.metrics.len(), cell.series);
+        let keys = || layers(self.study, &place).flat_map(Keys::iter);
+        // Other keys in it are remedies.
+        let is_of_key = |key: &&Written| {
+            let path = &key.path;
+            message.starts_with(&format!("{path} = ")) || message.contains(&format!("({path})"))
+        };
+        let is_of_table = |key: &&Written| {
+            let is_table = key.path.strip_prefix("data.").is_some_and(|key| FILE_KEYS.contains(&key));
+            let path = key.value.as_str().filter(|path| is_table && !path.is_empty());
+            path.and_then(|path| std::path::absolute(path).ok())
+                .is_some_and(|path| message.contains(&path.display().to_string()))
+        };
+        let written = keys().find(is_of_key).or_else(|| keys().find(is_of_table));
+        let at = written.map_or_else(|| named(self.study, &place), |key| key.place.clone());
+        ConfigError::Conflict(message).placed(&at)
     }
 
     /// The index of the cell of a variant in a setting.
@@ -346,14 +371,22 @@ enum Task {
     Toy,
 }
 
+/// The keys that a cell's config is made of, those that count first.
+fn layers<'s>(study: &'s Study, place: &[usize]) -> impl Iterator<Item = &'s Keys> {
+    let variants = study.axes.iter().zip(place).map(|(axis, variant)| &axis.variants[*variant].keys);
+    variants.chain([&study.set, &study.base])
+}
+
+/// The study's file and the names of a cell's variants.
+fn named(study: &Study, place: &[usize]) -> String {
+    let variants = study.axes.iter().zip(place).map(|(axis, variant)| (axis, &axis.variants[*variant]));
+    let names: Vec<String> = variants.map(|(axis, variant)| format!("{}={}", axis.name, variant.name)).collect();
+    format!("{}, {}", study.file, names.join(" "))
+}
+
 /// An error about a cell's config at the file and line that wrote the key.
 fn located(study: &Study, place: &[usize], error: ConfigError) -> ConfigError {
-    let variants = || study.axes.iter().zip(place).map(|(axis, variant)| &axis.variants[*variant]);
-    let layers = variants().map(|variant| &variant.keys).chain([&study.set, &study.base]);
-    let written = error.key().and_then(|key| layers.into_iter().find_map(|keys| keys.place(key)));
-    let names: Vec<String> =
-        study.axes.iter().zip(variants()).map(|(axis, variant)| format!("{}={}", axis.name, variant.name)).collect();
-    let place = format!("{}, {}", study.file, names.join(" "));
-    let place = written.map_or(place, str::to_owned);
+    let written = error.key().and_then(|key| layers(study, place).find_map(|keys| keys.place(key)));
+    let place = written.map_or_else(|| named(study, place), str::to_owned);
     error.placed(&place)
 }

@@ -169,6 +169,32 @@ fn an_output_directory_that_exists_is_refused_unless_it_is_empty() {
     assert!(place.names("empty").contains(&"report".to_owned()));
 }
 
+/// Nothing can be made in `/proc`, not even by root.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_cannot_be_written_is_refused_with_the_option_and_the_path_before_work_begins() {
+    let place = Place::new();
+    let rows: String = (0..60).map(|row| format!("{},{}\n", row % 7, ["tin", "gold"][row % 2])).collect();
+    let text = format!("weight,metal\n{rows}");
+    place.write("coins.csv", &text).write("more.csv", &text);
+    let data = "--set data.kind=csv --set data.path=coins.csv --set data.target=metal --set partition.clients=2";
+    place.write("s.toml", "seeds = 1\n[vary.clients]\nkey = \"partition.clients\"\nvalues = [2, 4]\n");
+    place.works(&format!("{TINY} --quiet {data} --out run"));
+    for line in [
+        &format!("{TINY} --quiet {data}"),
+        "predict run --input more.csv",
+        "evaluate run --input more.csv",
+        "init coins.csv",
+        "site init coins.csv --index 0",
+        "report run",
+        "report run --force",
+        "study s.toml",
+    ] {
+        let message = place.refuses(&format!("{line} --out /proc/new"), &["--out", "`/proc/new` cannot be ", "choose"]);
+        assert!(!message.contains(".fedstein") && !message.contains(".tmp"), "{line}: {message}");
+    }
+}
+
 // Files of images and labels.
 
 fn mnist_refused(mnist: &Mnist, words: &[&str]) {

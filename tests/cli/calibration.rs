@@ -350,6 +350,30 @@ fn a_map_for_which_a_class_has_no_calibration_row_is_a_temperature_with_a_note()
 }
 
 #[test]
+fn a_map_for_which_one_class_has_too_few_calibration_rows_is_a_temperature_with_a_note() {
+    let place = Place::new();
+    let lead = |row: usize| format!("{:.2},{:.2},lead\n", 3.0 + (row % 5) as f64 * 0.1, 3.0 + (row % 7) as f64 * 0.1);
+    let table = coins(1000, 0.0) + &(0..20).map(lead).collect::<String>();
+    place.write("coins.csv", table).write("more.csv", coins(50, 0.4));
+    let keys = COINS.replace("partition.clients=3", "partition.clients=1");
+    for (map, fewest) in [("vector", 20), ("isotonic", 100)] {
+        place.works(&format!("{TINY} {keys} --set partition.calibration=0.4 --set calibration.map={map} --out {map}"));
+        let model = place.json(&format!("{map}/model.json"));
+        // Of 1020 rows 408, more than three classes of 100, and of the 20 of lead 8.
+        assert_eq!(model["calibration"]["rows"], 408);
+        let words = format!(
+            "8 calibration rows are of the class lead, and each class needs {fewest}; a temperature was fitted instead"
+        );
+        assert!(notes(&place, map).contains(&words), "{}", notes(&place, map));
+        assert!(model["calibration"]["temperature"].is_number() && model["calibration"].get(map).is_none());
+    }
+    // Without the rare class the same rows give the map.
+    place.write("coins.csv", coins(1000, 0.0));
+    place.works(&format!("{TINY} {keys} --set partition.calibration=0.4 --set calibration.map=isotonic --out both"));
+    assert!(place.json("both/model.json")["calibration"]["isotonic"].is_array(), "{}", notes(&place, "both"));
+}
+
+#[test]
 fn calibration_rows_that_are_all_right_leave_the_probabilities_as_they_are() {
     let place = Place::new();
     let line = |row: usize| {

@@ -616,8 +616,9 @@ fn sites_fit_vector_scaling_and_isotonic_regression_from_sums_and_counts() {
     let place = place();
     for site in 0..K {
         let file = format!("{site}/site.toml");
-        // 28, 70 and 112 of 40, 100 and 160 rows.
+        // 49, 91 and 133 of 70, 130 and 190 rows, of which 178 are of the rarer class: over 100 of them are held out.
         place.write(&file, place.text(&file) + "calibration_fraction = 0.7\n");
+        place.write(&format!("{site}/rows.csv"), rows(site, 70 + 60 * site, 0.3));
     }
     for (map, title) in [("vector", "Vector scaling"), ("isotonic", "Isotonic regression")] {
         let line = |out: &str| line(&format!("--set calibration.map={map} --out runs/{out}"));
@@ -625,7 +626,7 @@ fn sites_fit_vector_scaling_and_isotonic_regression_from_sums_and_counts() {
         let (model, summary) =
             (place.json(&format!("runs/{map}/model.json")), place.json(&format!("runs/{map}/summary.json")));
         assert!(model["calibration"][map].is_object() || model["calibration"][map].is_array(), "{model}");
-        assert_eq!(model["calibration"]["rows"], 210);
+        assert_eq!(model["calibration"]["rows"], 273);
         let of_map = &summary["calibration"]["map"];
         assert!(of_map["nll_after"].as_f64().unwrap() < of_map["nll_before"].as_f64().unwrap());
         // The sums of the sites' test rows are those of `evaluate` on the same rows in one place.
@@ -648,6 +649,22 @@ fn sites_fit_vector_scaling_and_isotonic_regression_from_sums_and_counts() {
         let again = place.bytes(&format!("runs/{map}-again/model.json"));
         assert!(again == place.bytes(&format!("runs/{map}/model.json")));
     }
+}
+
+#[test]
+fn a_map_for_which_all_sites_together_have_too_few_rows_of_a_class_is_a_temperature() {
+    let place = place();
+    for site in 0..K {
+        let file = format!("{site}/site.toml");
+        place.write(&file, place.text(&file) + "calibration_fraction = 0.7\n");
+    }
+    // 210 rows are enough for two classes of 100, and of the 136 that are well 95 to 97 are held out.
+    place.works(&line("--set calibration.map=isotonic --out runs/few"));
+    let notes = place.json("runs/few/summary.json")["notes"].to_string();
+    let words = "calibration rows are of the class well, and each class needs 100; a temperature was fitted instead";
+    assert!(notes.contains(words), "{notes}");
+    let kept = &place.json("runs/few/model.json")["calibration"];
+    assert!(kept["rows"] == 210 && kept["temperature"].is_number(), "{kept}");
 }
 
 #[test]

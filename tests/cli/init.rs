@@ -627,3 +627,16 @@ fn a_target_with_which_no_run_can_begin_is_told_at_once() {
     assert!(said.contains("`price` (`lost` in 1 row, all others are numbers)"), "{said}");
     assert!(said.contains("the first other one is `lost` in line 9") && !said.contains("fedstein train"), "{said}");
 }
+
+#[test]
+fn classes_that_differ_in_case_alone_are_noted_before_the_first_run() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i % 17, (i * 7) % 23, ["ill", "ILL", "well"][i % 3]);
+    place.write("cases.csv", format!("age,dose,outcome\n{}", (0..120).map(row).collect::<String>()));
+    let said = place.works("init cases.csv").stdout;
+    let note = "note: texts of the table that differ in upper and lower case or in blanks around them alone, and are different \
+                texts in training: `outcome` (`ILL` and `ill`); if they mean the same, write them alike\n";
+    assert!(said.contains("(3 classes)") && said.contains(note), "{said}");
+    let trained = place.works("train cases.toml --set rounds=1 --set algorithm.local_steps=2 --out run");
+    assert!(trained.stderr.contains("different texts in training: `outcome` (`ILL` and `ill`)"), "{}", trained.stderr);
+}

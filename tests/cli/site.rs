@@ -247,6 +247,44 @@ fn sites_that_cannot_train_together_are_refused_by_name_and_column() {
 }
 
 #[test]
+fn classes_and_categories_of_sites_that_differ_in_case_alone_have_a_note_with_the_sites() {
+    let sites = Sites::new();
+    let rows = |first: usize, [died, alive, ward]: [&str; 3]| {
+        let line = |row: usize| format!("{},{ward},{}\n", ph(row), if row.is_multiple_of(2) { died } else { alive });
+        format!("ph,ward,outcome\n{}", (first..first + 12).map(line).collect::<String>())
+    };
+    let keys = "categorical = [\"ward\"]";
+    sites.site("north", 0, &rows(0, ["died", "alive", "icu"]), keys);
+    sites.site("south", 1, &rows(12, ["Died", "alive", "icu"]), keys);
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    let note = "note: class `Died` of site `south` and class `died` of site `north` differ in upper and lower case or in blanks \
+                around them alone, and are different classes in training; if they mean the same, write them alike at all sites\n";
+    assert!(printed.contains(note) && !printed.contains("texts of"), "{printed}");
+    sites.site("south", 1, &rows(12, ["died", "alive", "ICU"]), keys);
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    let of_ward = "note: texts of the sites that differ in upper and lower case or in blanks around them alone, and are \
+                   different texts in training: `ward` (`ICU` and `icu`); if they mean the same, write them alike\n";
+    assert!(printed.contains(of_ward) && !printed.contains("different classes"), "{printed}");
+}
+
+#[test]
+fn a_target_that_is_one_number_at_all_sites_has_a_note() {
+    let sites = Sites::new();
+    let rows = |first: usize, dose: &str| {
+        format!("x,dose\n{}", (first..first + 12).map(|row| format!("{row},{dose}\n")).collect::<String>())
+    };
+    sites.site("north", 0, &rows(0, "5.5"), "task = \"regression\"");
+    sites.site("south", 1, &rows(12, "5.5"), "task = \"regression\"");
+    let note = "note: the target is 5.5 in all training rows: there is nothing to learn but this number\n";
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    assert!(printed.contains(note), "{printed}");
+    // One site with another number is enough.
+    sites.site("south", 1, &rows(12, "6.5"), "task = \"regression\"");
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    assert!(!printed.contains("nothing to learn"), "{printed}");
+}
+
+#[test]
 fn two_regressions_agree_on_the_scale_of_the_target() {
     let sites = Sites::new();
     for (k, name) in ["north", "south"].iter().enumerate() {

@@ -528,6 +528,59 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
 }
 
 #[test]
+fn a_mistake_that_only_the_table_shows_is_found_before_the_first_run() {
+    let place = Place::new();
+    let table = |ward: &str, cell: &str| {
+        let row = |i: usize| format!("{},{},{}\n", i % 13, ["north", ward, "east"][i % 3], ["ill", "well"][i % 2]);
+        format!("age,ward,outcome\n{}{cell},east,ill\n", (0..90).map(row).collect::<String>())
+    };
+    place.write("a.csv", table("south", "4")).write("b.csv", table("south", "four"));
+    place.write("c.csv", table("south", "5").replace("5,east,ill", "5,east,dead"));
+    let base = "[data]\nkind = \"csv\"\npath = \"a.csv\"\ntarget = \"outcome\"\nclient_column = \"ward\"\n\
+                [partition]\nkind = \"by-column\"\n";
+    place.write("base.toml", base);
+    let study = |axis: &str| {
+        let set = "[set]\nrounds = 1\nalgorithm.local_steps = 2\nalgorithm.particles = 3\n";
+        place.write("s.toml", format!("base = \"base.toml\"\nseeds = 2\nmetrics = [\"nll\"]\n{set}{axis}"));
+    };
+    for (axis, words) in [
+        (
+            "[vary.left_out]\nkey = \"data.leave_out\"\nvalues = [\"north\", \"nrth\"]\n",
+            &["s.toml, line 10: data.leave_out = ", "nrth", "north"][..],
+        ),
+        (
+            "[vary.texts.none]\n[vary.texts.group]\ndata.categorical = [\"grpp\"]\n",
+            &["s.toml, line 10: ", "`grpp`", "(data.categorical)"],
+        ),
+        (
+            "[vary.positive.none]\n[vary.positive.other]\ndata.positive = \"illl\"\n",
+            &["s.toml, line 10: data.positive = ", "illl"],
+        ),
+        (
+            "[vary.table]\nkey = \"data.path\"\nvalues = [\"a.csv\", \"b.csv\"]\n",
+            &["s.toml, line 10: ", "b.csv: line 92, column 1 (age): `four`"],
+        ),
+        (
+            "[vary.clients.natural]\n[vary.clients.many]\npartition.kind = \"iid\"\npartition.clients = 900\n",
+            &["s.toml, line 11: partition.clients = 900: there are only"],
+        ),
+        (
+            // The model needs two classes, and the second table has three.
+            "model.kind = \"blr\"\n[vary.table]\nkey = \"data.path\"\nvalues = [\"a.csv\", \"c.csv\"]\n",
+            &["s.toml, table=c.csv: ", "two classes"],
+        ),
+    ] {
+        study(axis);
+        place.refuses("study s.toml", words);
+    }
+    // What is kept already is not read again.
+    study("[vary.left_out]\nkey = \"data.leave_out\"\nvalues = [\"north\", \"south\"]\n");
+    place.works("study s.toml --quiet");
+    let again = place.works("study s.toml").stderr;
+    assert!(again.contains("4 runs, 4 of them kept from before"), "{again}");
+}
+
+#[test]
 fn one_study_at_a_time_works_in_a_directory_and_what_a_killed_one_leaves_is_nobodys() {
     let place = Place::new();
     place.write("one.toml", format!("metrics = [\"nll\"]\nseeds = 1\n{TINY}{METHODS}"));

@@ -562,3 +562,23 @@ fn a_client_that_is_left_out_has_no_predictor_of_its_own() {
     }
     place.refuses("site split run.toml --out sites", &["data.leave_out", "at no site"]);
 }
+
+#[test]
+fn a_regression_of_one_number_has_a_note_with_it() {
+    let place = Place::new();
+    let table = |last: &str| {
+        let rows: String = (0..59).map(|row| format!("{},5\n", row * 7 % 13)).collect();
+        format!("x,dose\n{rows}3,{last}\n")
+    };
+    let train = "train --quiet --set data.kind=csv --set data.path=t.csv --set data.target=dose --set data.task=regression \
+                 --set data.test_path=u.csv --set partition.clients=2 --set rounds=1 --set algorithm.local_steps=2";
+    let notes = |out: &str| {
+        place.works(&format!("{train} --out {out}"));
+        place.json(&format!("{out}/summary.json"))["notes"].to_string()
+    };
+    place.write("t.csv", table("5")).write("u.csv", table("5"));
+    let note = "the target is 5 in all training rows: there is nothing to learn but this number";
+    assert!(notes("same").contains(note), "{}", notes("again"));
+    place.write("t.csv", table("6"));
+    assert!(!notes("other").contains("nothing to learn"));
+}

@@ -4,6 +4,7 @@
 //! or the number of a text. [`Columns`] says what they hold. Rows are split and limited in this form. Then an
 //! [`Encoding`] is learned from the training rows, and gives the features of any rows.
 
+mod alike;
 mod cell;
 pub(crate) mod codes;
 mod date;
@@ -15,6 +16,7 @@ mod spelling;
 mod tally;
 mod thousands;
 
+pub use alike::{DIFFERENCE, alike, note_on_alike};
 pub use cell::{CellKind, Decimal, Notation};
 pub use codes::Codes;
 pub use date::DateFormat;

@@ -3,7 +3,7 @@
 use super::kind::{Rows, Source};
 use super::{DataSet, Origin};
 use crate::columns::codes::{self, Codes};
-use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, text};
+use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, note_on_alike, text};
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
 use crate::leave_out::{self, LEAVE_OUT, LeftOut};
@@ -170,6 +170,16 @@ pub struct HeldOutFiles<'a> {
 }
 
 impl Csv {
+    /// Whether the test rows follow from the natural clients of the rows, whatever the partition.
+    pub fn splits_by_client(&self) -> bool {
+        !self.leave_out.is_empty() || (self.split == TestSplit::ByClient && self.test_path.is_empty())
+    }
+
+    /// Whether the column of the natural clients is a feature too.
+    pub fn client_is_feature(&self) -> bool {
+        self.reading.categorical.named().contains(&self.client_column)
+    }
+
     /// The rows as cells, which have at least so many classes.
     pub(super) fn cells(
         &self,
@@ -368,7 +378,7 @@ pub(super) fn read<const M: usize>(
         let texts = columns.texts.iter().map(|(at, texts)| (called(&train, *at), &texts[..]));
         let target = (options.task == Task::Classification).then(|| (options.target.to_owned(), &names[..]));
         let clients = (!options.client.is_empty()).then(|| (options.client.to_owned(), &client_names[..]));
-        note_of_spellings(path, target.into_iter().chain(clients).chain(texts))
+        note_on_alike(&path.display().to_string(), target.into_iter().chain(clients).chain(texts))
     };
     let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).collect();
     let assemble = |table: CsvTable| Dataset {
@@ -428,29 +438,6 @@ fn called(table: &CsvTable, feature: usize) -> String {
         Some(names) => names[feature].clone(),
         None => table.places[feature].to_string(),
     }
-}
-
-/// Texts of a column that differ in upper and lower case alone; probably they are meant to be one.
-fn note_of_spellings<'a>(path: &Path, columns: impl Iterator<Item = (String, &'a [String])>) -> Option<String> {
-    const NAMED: usize = 3;
-    let of_column = |(name, texts): (String, &[String])| {
-        let mut seen = HashMap::new();
-        let (first, second) = texts.iter().find_map(|text| Some((seen.insert(text.to_lowercase(), text)?, text)))?;
-        let [first, second] = [first, second].map(|cell| text(cell.as_bytes()));
-        Some(format!("`{name}` (`{first}` and `{second}`)"))
-    };
-    let mut found: Vec<String> = columns.filter_map(of_column).collect();
-    if found.len() > NAMED {
-        found[NAMED] = format!("{} more columns", found.len() - NAMED);
-        found.truncate(NAMED + 1);
-    }
-    found.first()?;
-    Some(format!(
-        "texts of {} that differ in upper and lower case alone, and are different texts in training: {}; if they mean the \
-         same, write them alike",
-        path.display(),
-        found.join(", ")
-    ))
 }
 
 /// What `missing_target` and `missing` have left out of a file.

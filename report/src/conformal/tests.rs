@@ -211,7 +211,7 @@ fn a_map_with_more_numbers_that_is_fitted_on_the_same_rows_takes_coverage() {
     // Which is why sets are made from probabilities without such a map. 1,000 draws at the level 0.9 with the fewest rows of
     // a fit; printed with --nocapture.
     for kind in [MapKind::Vector, MapKind::Isotonic] {
-        let rows = kind.fewest_rows(5);
+        let rows = 5 * kind.fewest_rows_a_class();
         let (mean, formula) = (of_map(Score::Lac, kind, rows), expected(rows, 0.9).0 / NEW as f64);
         println!("{} of {rows} rows: {mean:.4}, {formula:.4} by the beta distribution", kind.word());
         assert!(mean < formula - 0.02, "{kind:?} of {rows} rows: {mean}, not below {formula}");

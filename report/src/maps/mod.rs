@@ -122,13 +122,12 @@ impl MapKind {
         }
     }
 
-    /// The smallest number of calibration rows with which the map is fitted: ten for each of the 2 C numbers of vector scaling,
-    /// 100 for each class of isotonic regression.
-    pub fn fewest_rows(self, classes: usize) -> usize {
-        classes
-            * match self {
-                Self::Vector => VECTOR_ROWS_A_CLASS,
-                Self::Isotonic => ISOTONIC_ROWS_A_CLASS,
-            }
+    /// The smallest number of calibration rows of each class with which the map is fitted: ten for each of the two numbers that
+    /// a class has in vector scaling, 100 for isotonic regression.
+    pub fn fewest_rows_a_class(self) -> usize {
+        match self {
+            Self::Vector => VECTOR_ROWS_A_CLASS,
+            Self::Isotonic => ISOTONIC_ROWS_A_CLASS,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::names;
 use super::text::one_line;
 use super::uses::{Use, are_all_different, is_measured, is_zero_or_one};
-use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names};
+use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names, note_on_alike};
 use crate::datasets::{Survey, SurveyColumn, Task};
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
@@ -222,6 +222,18 @@ impl<'a> Choice<'a> {
                 shown(self.target)
             )
         })
+    }
+
+    /// That classes, clients or categories differ in their spelling alone.
+    pub fn about_alike(&self) -> Option<String> {
+        let target = (self.task == Task::Classification).then_some(self.target);
+        let columns = target.into_iter().chain(self.client).chain(self.used(&Use::Category));
+        let texts = columns.filter_map(|column| {
+            let name = column.name.clone().unwrap_or_else(|| column.index.to_string());
+            Some((one_line(&name), column.values.as_ref()?.keys().cloned().collect()))
+        });
+        let texts: Vec<(String, Vec<String>)> = texts.collect();
+        note_on_alike("the table", texts.iter().map(|(name, texts)| (name.clone(), &texts[..])))
     }
 
     /// Why no run can begin with this target; `None` where one can.

@@ -179,6 +179,7 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), last: &[String]) -
         .chain(choice.about_incomplete_client())
         .chain(suspects)
         .chain(choice.about_count())
+        .chain(choice.about_alike())
         .chain(choice.untrainable());
     let notes: String = notes.map(|about| format!("note: {about}\n")).collect();
     let last: String = last.iter().map(|line| format!("{line}\n")).collect();

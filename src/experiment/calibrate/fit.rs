@@ -102,10 +102,12 @@ impl Inquiry<'_> {
     /// Why the rows do not allow a map of this kind; `None` where they do.
     fn too_few(&self, kind: MapKind, holders: &[ClientId], rows: &[usize]) -> Result<Option<String>, Stop> {
         let classes = self.plan.classes.len();
-        let (total, fewest) = (rows.iter().sum::<usize>(), kind.fewest_rows(classes));
-        if total < fewest {
+        let (total, fewest) = (rows.iter().sum::<usize>(), kind.fewest_rows_a_class());
+        // Then there is no need to ask for the rows of each class.
+        if total < fewest * classes {
             return Ok(Some(format!(
-                "{total} calibration rows are fewer than the {fewest} that {classes} classes need"
+                "{total} calibration rows are fewer than the {} that {classes} classes need",
+                fewest * classes
             )));
         }
         let replies = self.ask(holders, Calibrating::Classes, &[], |message| values(message, CLASSES, classes))?;
@@ -113,8 +115,13 @@ impl Inquiry<'_> {
             let is_count = |count: &f64| count.fract() == 0.0 && *count >= 0.0;
             counts.iter().all(is_count) && counts.iter().sum::<f64>() == rows[client] as f64
         })?;
-        let absent = counts.iter().zip(&self.plan.classes).find(|(count, _)| **count == 0);
-        Ok(absent.map(|(_, name)| format!("no calibration row is of the class {}", crate::report::quoted(name))))
+        let rarest = counts.iter().zip(&self.plan.classes).min_by_key(|(count, _)| **count);
+        let rarest = rarest.filter(|(count, _)| **count < fewest as u64);
+        Ok(rarest.map(|(count, name)| match (count, crate::report::quoted(name)) {
+            (0, name) => format!("no calibration row is of the class {name}"),
+            (1, name) => format!("1 calibration row is of the class {name}, and each class needs {fewest}"),
+            (count, name) => format!("{count} calibration rows are of the class {name}, and each class needs {fewest}"),
+        }))
     }
 
     /// The map of this kind; `None` where it does not lower the NLL of the calibration rows.

@@ -168,7 +168,7 @@ const KEYS: &[Key] = &[
         "map",
         Choice(MapChoice::WORDS),
         T(MapChoice::Temperature.word()),
-        "What is fitted in its place: `vector` (a factor and an offset for each ln p, from 20 rows a class) or `isotonic` (a function of p that does not fall, for each class, from 100 rows a class); with fewer rows, or none of a class, a temperature and a note. Up to 100 classes.",
+        "What is fitted in its place: `vector` (a factor and an offset for each ln p, from 20 rows of each class) or `isotonic` (a function of p that does not fall, for each class, from 100 rows of each class); with fewer rows of one class, a temperature and a note. Up to 100 classes.",
     ),
     key(
         "conformal",

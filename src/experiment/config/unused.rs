@@ -4,6 +4,7 @@ use fedstein_schema::{UnusedKeys, list};
 
 use super::{Config, Own, RobustRule, Rotate, is_of_data_set};
 use crate::algorithm::AlgorithmConfig;
+use crate::datasets::DataConfig;
 use crate::federation::faults::Fault;
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
@@ -126,7 +127,24 @@ impl Config {
         };
         let (properties, at_sites) =
             (own_rows.unwrap_or(data.properties()), own_rows.is_none() && self.rows_are_at_sites());
+        let by_column = partition.scheme.properties().natural_clients;
+        let (unused_clients, is_feature) = match &data {
+            DataConfig::Csv(csv) if own_rows.is_none() => {
+                (!by_column && !csv.splits_by_client(), csv.client_is_feature())
+            }
+            _ => (false, false),
+        };
         vec![
+            (
+                unused_clients,
+                &["data.client_column"],
+                format!(
+                    "the clients are those of `partition.kind` = \"{}\"{}; `partition.kind` = \"by-column\" makes the values \
+                     of the column the clients",
+                    self.partition_kind(),
+                    if is_feature { "" } else { ", and the column is no feature either" }
+                ),
+            ),
             (
                 partition.calibration == 0.0 && !at_sites,
                 &["calibration."],
