@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::columns::{COLUMNS, OF_POOLED};
+use super::columns::COLUMNS;
 use super::keys::Keys;
 use crate::experiment::schema::{ConfigError, Lines, list, nearest};
 use crate::report::files::quoted;
@@ -72,7 +72,7 @@ fn axis(name: &str, value: &Value, lines: &Lines) -> Result<Axis, ConfigError> {
     };
     let forms = format!("a table of variants, such as [{path}.NAME], or `key` and `values`");
     named(name, &lines.at(&path))?;
-    if COLUMNS.contains(&name) || OF_POOLED.contains(&name) || known_metric(name).is_ok() {
+    if COLUMNS.contains(&name) || known_metric(name).is_ok() {
         let problem =
             format!("{}: an axis cannot be named `{name}`, which is a column of the results", lines.at(&path));
         return Err(ConfigError::Conflict(problem));

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::axes::{Axis, VARY, axes, or_near};
 use super::claims::Claim;
+use super::columns::OF_POOLED;
 use super::keys::Keys;
 use crate::experiment::config::schema;
 use crate::experiment::schema::{ConfigError, Key, Lines, Overrides, Source, key, list, nearest, parse, whole};
@@ -188,6 +189,9 @@ impl Study {
         let Some(at) = names.iter().position(|name| *name == named) else {
             return Err(wrong(format!("there is no axis `{}`{}", quoted(named), or_near(named, &names))));
         };
+        if let Some(name) = names.iter().find(|name| OF_POOLED.contains(name)) {
+            return Err(wrong(format!("pooled.csv has a column `{name}`; give the axis of this name another one")));
+        }
         let variants = self.axes[at].variants.len();
         if variants < ENOUGH_SEEDS {
             let has = if variants == 1 { "one variant".to_owned() } else { format!("{variants} variants") };

@@ -498,6 +498,8 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
         "pooled = \"m\"\n[vary.m]\nkey = \"rounds\"\nvalues = [3, 4]",
         &["line 1", "[vary.m] has 2 variants; a sample has 3 or more"],
     );
+    let named = three.replace("[vary.m]", "[vary.smallest]");
+    refused(&format!("pooled = \"smallest\"\n{named}"), &["line 1", "pooled.csv has a column `smallest`"]);
     refused(&format!("baseline = \"3\"\npooled = \"m\"\n{three}"), &["line 2", "the baseline is one of [vary.m]"]);
     // Metrics, baseline, claims.
     refused("metrics = [\"acuracy\"]\n[vary.m.a]", &["line 1", "`acuracy` is not a metric; did you mean `accuracy`?"]);
