@@ -71,9 +71,10 @@ fn of_group(plan: &Plan<'_>, metric: usize, place: Vec<Option<usize>>, rows: &[&
 /// The prediction interval of a further value from the same normal distribution: mean ± t·sd·√(1 + 1/n), with Student's t of
 /// n − 1 degrees of freedom. `None` for fewer than three values.
 fn further(estimate: &Estimate) -> Option<(f64, f64)> {
-    let n = estimate.n;
-    let half = quantile(LEVEL, n.checked_sub(1)?) * estimate.sd? * (1.0 + 1.0 / n as f64).sqrt();
-    (n >= ENOUGH_SEEDS).then_some((estimate.mean - half, estimate.mean + half))
+    let Estimate { n, mean, sd, .. } = *estimate;
+    let sd = sd.filter(|_| n >= ENOUGH_SEEDS)?;
+    let half = quantile(LEVEL, n - 1) * sd * (1.0 + 1.0 / n as f64).sqrt();
+    Some((mean - half, mean + half))
 }
 
 #[cfg(test)]
