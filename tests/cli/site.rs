@@ -253,7 +253,7 @@ fn classes_and_categories_of_sites_that_differ_in_case_alone_have_a_note_with_th
         let line = |row: usize| format!("{},{ward},{}\n", ph(row), if row.is_multiple_of(2) { died } else { alive });
         format!("ph,ward,outcome\n{}", (first..first + 12).map(line).collect::<String>())
     };
-    let keys = "categorical = [\"ward\"]";
+    let keys = "categorical = [\"ward\"]\n[tell]\ncategories = true";
     sites.site("north", 0, &rows(0, ["died", "alive", "icu"]), keys);
     sites.site("south", 1, &rows(12, ["Died", "alive", "icu"]), keys);
     let printed = sites.prints("sites/north.toml sites/south.toml");

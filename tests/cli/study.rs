@@ -567,15 +567,15 @@ fn a_mistake_that_only_the_table_shows_is_found_before_the_first_run() {
             &["s.toml, line 11: partition.clients = 900: there are only"],
         ),
         (
-            // The model needs two classes, and the second table has three.
+            // The second table has three classes.
             "model.kind = \"blr\"\n[vary.table]\nkey = \"data.path\"\nvalues = [\"a.csv\", \"c.csv\"]\n",
-            &["s.toml, table=c.csv: ", "two classes"],
+            &["s.toml, line 8: model.kind = \"blr\" separates two classes, but the data set `c` has 3"],
         ),
     ] {
         study(axis);
         place.refuses("study s.toml", words);
     }
-    // What is kept already is not read again.
+    // Without a mistake it runs, and goes on from what is kept.
     study("[vary.left_out]\nkey = \"data.leave_out\"\nvalues = [\"north\", \"south\"]\n");
     place.works("study s.toml --quiet");
     let again = place.works("study s.toml").stderr;
