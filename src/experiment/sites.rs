@@ -1,6 +1,5 @@
 //! What the server of a federation learns from its sites before the first round, and what all of them agree on.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::calibrate::Plan;
@@ -10,7 +9,7 @@ use super::questions::Questions;
 use super::rows_of_run::RowsOfRun;
 use super::{class_weights, prior_correction, rotation};
 use crate::checkpoint::digest;
-use crate::datasets::columns::{CellKind, Column, Columns, places};
+use crate::datasets::columns::{Columns, places};
 use crate::datasets::{DataConfig, DataError, DataProperties, Dataset, ModelCard, Rotation, SecondMoment, make_second};
 use crate::error::RunError;
 use crate::models::Task;
@@ -223,10 +222,11 @@ impl Sites {
 
     /// Whether a feature says of each row at which site it is: `data.name_column` of the sites' files.
     pub fn name_is_feature(&self) -> bool {
-        let names: BTreeSet<&String> = self.told.iter().map(|site| &site.name).collect();
-        let columns = self.agreement.encoding.iter().flat_map(|encoding| &encoding.columns);
-        let of_names = |column: &Column| column.categories.iter().collect::<BTreeSet<_>>() == names;
-        columns.into_iter().any(|column| column.kind == CellKind::Category && of_names(column))
+        let is_named = |site: &Description| {
+            let texts = site.columns.iter().filter_map(|told| told.texts.as_ref()).flatten();
+            texts.into_iter().any(|texts| texts[..] == [site.name.as_str()])
+        };
+        self.told.iter().all(is_named)
     }
 
     /// The names of the clients, and the numbers of their rows of this kind.

@@ -70,8 +70,8 @@ pub fn agree(sites: &[Description]) -> Result<Agreement, Disagreement> {
     check_files(&sites)?;
     check_tasks(&sites)?;
     check_columns(&sites)?;
+    let encoded = encoding(&sites)?;
     let mut notes = Vec::new();
-    let encoded = encoding(&sites, &mut notes)?;
     let classes = classes(&sites, &mut notes)?;
     notes.extend(encoded.as_ref().and_then(|(encoding, _)| {
         let texts = encoding.columns.iter().enumerate().filter(|(_, column)| column.kind == CellKind::Category);

@@ -99,10 +99,10 @@ pub enum Disagreement {
         /// Which columns only one of them has.
         difference: String,
     },
-    /// A column of texts, or of dates, at one site and of numbers at another.
+    /// A column of texts, of dates or of yes and no at one site and of numbers at another.
     #[error("{column} holds {what} at {holder} and numbers at {other}; name it in data.{key} of all sites, or of none")]
     Kinds {
-        /// What the one site has: texts or dates.
+        /// What the one site has: texts, dates, or yes and no.
         what: &'static str,
         /// The key that says so.
         key: &'static str,

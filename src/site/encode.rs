@@ -25,15 +25,11 @@ impl Tallies {
     }
 }
 
-/// The encoding of the columns of all sites, sorted by client; `None` where all hold numbers alone. A note says which columns
-/// are yes or no at some sites alone.
+/// The encoding of the columns of all sites, sorted by client; `None` where all hold numbers alone.
 ///
 /// # Errors
 /// The sites hold different things in a column, do different things with missing cells, or do not tell what is needed.
-pub(super) fn encoding(
-    sites: &[&Description],
-    notes: &mut Vec<String>,
-) -> Result<Option<(Encoding, Tallies)>, Disagreement> {
+pub(super) fn encoding(sites: &[&Description]) -> Result<Option<(Encoding, Tallies)>, Disagreement> {
     if sites.iter().all(|site| site.columns.is_none()) {
         return Ok(None);
     }
@@ -44,8 +40,12 @@ pub(super) fn encoding(
     };
     let mut kinds = Vec::with_capacity(sites[0].width);
     for column in 0..sites[0].width {
-        // Texts, and days since 1970, beside numbers are not the same feature.
-        for (own, what, key) in [(CellKind::Category, "texts", "categorical"), (CellKind::Date, "dates", "date")] {
+        // Beside numbers, which are scaled, none of these is the same feature, nor does it read the same new rows.
+        for (own, what, key) in [
+            (CellKind::Category, "texts", "categorical"),
+            (CellKind::Date, "dates", "date"),
+            (CellKind::Boolean, "yes and no", "boolean"),
+        ] {
             let (with, without): (Vec<usize>, Vec<usize>) =
                 (0..sites.len()).partition(|site| kind(*site, column) == own);
             if let (Some(with), Some(without)) = (with.first(), without.first()) {
@@ -53,19 +53,7 @@ pub(super) fn encoding(
                 return Err(Disagreement::Kinds { what, key, holder, other, column: sites[0].column(column) });
             }
         }
-        // Yes and no are 1 and 0 beside numbers, which are scaled.
-        let numbers: Vec<usize> = (0..sites.len()).filter(|site| kind(*site, column) == CellKind::Number).collect();
-        match numbers.first() {
-            Some(other) if numbers.len() < sites.len() => {
-                notes.push(format!(
-                    "{} is yes or no at some sites (data.boolean) and holds numbers at {}: it is a number at all",
-                    sites[0].column(column),
-                    sites[*other].called()
-                ));
-                kinds.push(CellKind::Number);
-            }
-            _ => kinds.push(kind(0, column)),
-        }
+        kinds.push(kind(0, column));
     }
     if let Some(silent) = sites.iter().find(|site| is_silent_about_texts(site)) {
         return Err(Disagreement::NoCategories { site: silent.called() });
@@ -234,16 +222,17 @@ mod tests {
         };
         assert_eq!(message(&[told(&dates, 0), told(&years, 1)]), words(0, 1));
         assert_eq!(message(&[told(&years, 0), told(&dates, 1)]), words(1, 0));
-        // Numbers are scaled and yes and no are not, in whatever order the sites are.
+        // Numbers are scaled and yes and no are not, and only a column of yes and no reads `yes` in new rows.
         let yes = of_kind("yes", CellKind::Boolean);
-        let agreed =
-            [(0, 1), (1, 0)].map(|(of_yes, of_years)| agree(&[told(&yes, of_yes), told(&years, of_years)]).unwrap());
-        let [kind, other] = agreed.clone().map(|agreed| agreed.encoding.unwrap().columns[1].kind);
-        assert_eq!((kind, other), (CellKind::Number, CellKind::Number));
-        let note = "Column `seen` is yes or no at some sites (data.boolean) and holds numbers at site `site-1`: it is a number at all";
-        assert_eq!(agreed[0].notes, [note]);
+        let words = |yes, years| {
+            format!(
+                "Column `seen` holds yes and no at site `site-{yes}` and numbers at site `site-{years}`; name it in data.boolean of all sites, or of none"
+            )
+        };
+        assert_eq!(message(&[told(&yes, 0), told(&years, 1)]), words(0, 1));
+        assert_eq!(message(&[told(&years, 0), told(&yes, 1)]), words(1, 0));
         let both = agree(&[told(&yes, 0), told(&of_kind("no", CellKind::Boolean), 1)]).unwrap();
-        assert_eq!((both.encoding.unwrap().columns[1].kind, both.notes), (CellKind::Boolean, vec![]));
+        assert_eq!(both.encoding.unwrap().columns[1].kind, CellKind::Boolean);
         assert_eq!(
             message(&[told(&north(Missing::Mean), 0), told(&south(Missing::Indicator), 1)]),
             "site `site-0` has data.missing = \"mean\", site `site-1` has \"indicator\"; sites that fill missing cells must fill them alike"

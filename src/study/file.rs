@@ -189,7 +189,7 @@ impl Study {
         let Some(at) = names.iter().position(|name| *name == named) else {
             return Err(wrong(format!("there is no axis `{}`{}", quoted(named), or_near(named, &names))));
         };
-        if let Some(name) = names.iter().find(|name| OF_POOLED.contains(name)) {
+        if let Some(name) = names.iter().find(|name| **name != named && OF_POOLED.contains(name)) {
             return Err(wrong(format!("pooled.csv has a column `{name}`; give the axis of this name another one")));
         }
         let variants = self.axes[at].variants.len();

@@ -198,7 +198,8 @@ const POOLED: &str = "
 Over all of an axis each variant counts once, with its mean over seeds: sd is the standard deviation over the variants, the \
 interval is of the mean over all that the variants are a sample of, and in *a further one* lies the value of another such \
 variant (the 95 % prediction interval, mean ± t·sd·√(1 + 1/n)), which may go beyond the values that the metric can have. \
-Both take the variants as independent draws from a normal distribution. Differences are paired by variant.
+Both take the variants as independent draws from a normal distribution. Differences are paired by variant; fewer than three \
+variants have no interval of a further one or of a difference, and no verdict.
 ";
 
 const CLAIMS: &str = "

@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use super::claims::better;
 use super::plan::Plan;
 use super::student::quantile;
-use super::summary::{Estimate, LEVEL, Paired, Row};
+use super::summary::{Estimate, FEW_SEEDS, LEVEL, Paired, Row};
 use crate::reproduce::verdict::ENOUGH_SEEDS;
+
+/// The verdict on differences of fewer than three variants.
+pub const FEW_VARIANTS: &str = "too few variants";
 
 /// A metric over all variants of the pooled axis, in one combination of the other axes' variants. Each variant counts once,
 /// with its mean over seeds.
@@ -54,18 +57,16 @@ fn of_group(plan: &Plan<'_>, metric: usize, place: Vec<Option<usize>>, rows: &[&
     let range =
         means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), mean| (low.min(*mean), high.max(*mean)));
     // A variant of the sample is the same client, whichever is compared: the differences are paired by it.
-    let difference = |(variant, row): (u64, &&Row)| Some((variant, row.difference?.estimate.mean));
-    let differences: Vec<(u64, f64)> = (0..).zip(rows).filter_map(difference).collect();
-    let zeros: Vec<(u64, f64)> = differences.iter().map(|(variant, _)| (*variant, 0.0)).collect();
-    let better = better(&plan.metrics[metric]);
-    Some(Pooled {
-        place,
-        metric,
-        estimate,
-        range,
-        further: further(&estimate),
-        difference: Paired::of(&differences, &zeros, better),
-    })
+    let pair = |(variant, row): (u64, &&Row)| {
+        let (own, difference) = (row.estimate?.mean, row.difference?.estimate.mean);
+        Some(((variant, own), (variant, own - difference)))
+    };
+    let (own, baseline): (Vec<_>, Vec<_>) = (0..).zip(rows).filter_map(pair).unzip();
+    let difference = Paired::of(&own, &baseline, better(&plan.metrics[metric])).map(|paired| match paired.verdict {
+        FEW_SEEDS => Paired { verdict: FEW_VARIANTS, ..paired },
+        _ => paired,
+    });
+    Some(Pooled { place, metric, estimate, range, further: further(&estimate), difference })
 }
 
 /// The prediction interval of a further value from the same normal distribution: mean ± t·sd·√(1 + 1/n), with Student's t of

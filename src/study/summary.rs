@@ -73,6 +73,9 @@ pub const WORSE: &str = "worse by over 2 SE";
 /// The verdict on a difference in a metric without a better direction.
 pub const DIFFERS: &str = "differs by over 2 SE";
 
+/// The verdict on differences of fewer than three seeds.
+pub const FEW_SEEDS: &str = "too few seeds";
+
 /// The project's rule: a difference counts beyond two standard errors, over three seeds or more.
 fn verdict(difference: Difference, better: Option<Direction>) -> &'static str {
     let signed = if better == Some(Direction::LowerIsBetter) { difference.reversed() } else { difference };
@@ -81,7 +84,7 @@ fn verdict(difference: Difference, better: Option<Direction>) -> &'static str {
         (Verdict::Contradicted, Some(_)) => WORSE,
         (Verdict::Confirmed | Verdict::Contradicted, None) => DIFFERS,
         (Verdict::Agrees | Verdict::WithinError, _) => "within 2 SE",
-        (Verdict::FewSeeds { .. }, _) => "too few seeds",
+        (Verdict::FewSeeds { .. }, _) => FEW_SEEDS,
         _ => "no value",
     }
 }
@@ -166,7 +169,7 @@ mod tests {
         assert_eq!((verdict(&A, &B, low), verdict(&B, &A, low)), (WORSE, BETTER));
         assert_eq!((verdict(&B, &A, high), verdict(&A, &B, None)), (WORSE, DIFFERS));
         assert_eq!(verdict(&[0.0, 1.0, 2.0], &[0.0; 3], high), "within 2 SE");
-        assert_eq!(verdict(&A[..2], &B[..2], high), "too few seeds");
+        assert_eq!(verdict(&A[..2], &B[..2], high), FEW_SEEDS);
     }
 
     #[test]

@@ -29,6 +29,13 @@ fn rows_of_a_patient_stay_together_whatever_the_number_of_patients() {
         place.works("site init visits.csv --name north --index 0 --out site.toml --force");
         assert_eq!(config(&place, "site.toml")["data"]["group_column"].as_str(), Some("patient_id"), "{patients}");
     }
+    // Some have their second row far below, spelled in another way, as pandas writes whole numbers beside a missing one.
+    let twice = |row: usize| format!("{},{},{}\n", 5000 + row, row % 37, ["ill", "well"][row % 2]);
+    let again = (0..3).map(|row| format!("{}.0,{},ill\n", 5000 + 700 * row, row)).collect::<String>();
+    let table = format!("patient_id,age,outcome\n{}{again}", (0..6000).map(twice).collect::<String>());
+    place.write("visits.csv", table).works("init visits.csv --force");
+    assert_eq!(config(&place, "visits.toml")["data"]["group_column"].as_str(), Some("patient_id"));
+    assert!(place.text("visits.toml").contains("`patient_id` has about 6000 values in 6003 rows"));
     // One row each: nothing belongs together.
     place.write("visits.csv", visits(1500, 1500)).works("init visits.csv --force");
     let data = config(&place, "visits.toml")["data"].clone();
@@ -63,6 +70,40 @@ fn a_hospital_that_is_missing_in_a_row_is_named_and_rows_without_any_cell_are_no
     assert!(printed.contains(&format!("note: {note}")) && !printed.contains("clients by"), "{printed}");
     assert_eq!(config(&place, "gap.toml")["partition"]["kind"].as_str(), Some("iid"));
     assert!(place.text("gap.toml").contains("`hospital` would be the clients"));
+    // Patients who become the clients in its place do not hide it.
+    let of_patients = |line: (usize, &str)| {
+        format!("{},{}\n", if line.0 == 0 { "patient_id".into() } else { format!("p{}", line.0 % 4) }, line.1)
+    };
+    let table: String = place.text("gap.csv").lines().enumerate().map(of_patients).collect();
+    place.write("both.csv", table);
+    let printed = place.works("init both.csv --target outcome").stdout;
+    assert!(
+        printed.contains("clients by `patient_id`") && printed.contains("`hospital` would be the clients"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn ids_with_missing_cells_have_no_warning_of_rows_that_share_one() {
+    let place = Place::new();
+    let row = |row: usize| {
+        let id = if row.is_multiple_of(10) { String::new() } else { format!("c{row}") };
+        format!("{id},{},{}\n", row % 31, ["ill", "well"][row % 2])
+    };
+    place.write("cases.csv", format!("case_id,age,outcome\n{}", (0..2500).map(row).collect::<String>()));
+    place.works("init cases.csv");
+    let written = place.text("cases.toml");
+    assert!(written.contains("case_id") && !written.contains("test scores are then too good"), "{written}");
+}
+
+#[test]
+fn evaluate_leaves_out_the_rows_without_any_cell_that_training_leaves_out_and_predict_predicts_them() {
+    let place = Place::new();
+    place.write("cases.csv", hospitals(",,,\n,,,\n")).works("init cases.csv");
+    place.works("train cases.toml --set rounds=1 --set algorithm.local_steps=2 --quiet --out run");
+    place.works("evaluate run --input cases.csv --out judged");
+    assert_eq!(place.json("judged/report/report.json")["overall"]["n"], 90);
+    place.refuses("predict run --input cases.csv", &["line 92"]);
 }
 
 #[test]

@@ -134,6 +134,16 @@ fn an_axis_that_is_a_sample_has_means_over_its_variants_and_differences_by_varia
     let page = place.text("studies/s/table.md");
     assert!(page.contains("Over all of rate:") && page.contains("| a further one | less fedavg |"), "{page}");
 
+    // Of two variants there is no telling.
+    place.works("study s.toml --quiet --out few --only rate=2/");
+    place.works("study s.toml --quiet --out few --only rate=3/");
+    let few = |name: &str| column(&place, "few/pooled.csv", name, &[("method", "newton")]).remove(0);
+    assert_eq!(["variants", "further_low", "p", "verdict"].map(few), ["2", "", "", "too few variants"]);
+    assert!(!few("difference").is_empty() && place.text("few/table.md").contains("| too few variants |"));
+    // Of one there is no interval either.
+    place.works("study s.toml --quiet --out one --only rate=4/");
+    assert_eq!(column(&place, "one/pooled.csv", "low", &[("method", "newton")]), [""]);
+
     // Without the key the file of it goes.
     place.write("s.toml", format!("{}{TINY}{METHODS}{axis}", top.replace("pooled = \"rate\"\n", "")));
     place.works("study s.toml --quiet");
@@ -498,8 +508,8 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
         "pooled = \"m\"\n[vary.m]\nkey = \"rounds\"\nvalues = [3, 4]",
         &["line 1", "[vary.m] has 2 variants; a sample has 3 or more"],
     );
-    let named = three.replace("[vary.m]", "[vary.smallest]");
-    refused(&format!("pooled = \"smallest\"\n{named}"), &["line 1", "pooled.csv has a column `smallest`"]);
+    let beside = format!("pooled = \"m\"\n{three}\n[vary.smallest]\nkey = \"partition.clients\"\nvalues = [3]");
+    refused(&beside, &["line 1", "pooled.csv has a column `smallest`"]);
     refused(&format!("baseline = \"3\"\npooled = \"m\"\n{three}"), &["line 2", "the baseline is one of [vary.m]"]);
     // Metrics, baseline, claims.
     refused("metrics = [\"acuracy\"]\n[vary.m.a]", &["line 1", "`acuracy` is not a metric; did you mean `accuracy`?"]);

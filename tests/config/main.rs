@@ -600,11 +600,11 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     assert!(!notes("model.weight_precision = 9.0").contains("weight_precision"));
     let csv = "data = { kind = \"csv\", path = \"t.csv\", target = \"y\", client_column = \"ward\"";
     let unused = |more: &str| notes(&format!("{csv}{more}"));
-    let note = "`data.client_column` has no effect: the clients are those of `partition.kind` = \"iid\", and the column is no \
-                feature either; `partition.kind` = \"by-column\" makes the values of the column the clients";
+    let note = "`data.client_column` has no effect: the clients are those of `partition.kind` = \"iid\", and without this \
+                key the column is a feature; `partition.kind` = \"by-column\" makes the values of the column the clients";
     assert_eq!(unused(" }\npartition.kind = \"iid\""), note);
     let feature = unused(", categorical = [\"ward\"] }\npartition.kind = \"iid\"");
-    assert!(feature.contains("`data.client_column` has no effect") && !feature.contains("no feature"), "{feature}");
+    assert!(feature.contains("`data.client_column` has no effect") && !feature.contains("a feature"), "{feature}");
     assert!(unused(", test_path = \"u.csv\", split = \"by-client\" }").contains("`data.client_column` has no effect"));
     for more in [" }\npartition.kind = \"by-column\"", ", split = \"by-client\" }", ", leave_out = [\"north\"] }"] {
         assert!(!unused(more).contains("client_column"), "{more}: {}", unused(more));

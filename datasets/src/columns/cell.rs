@@ -181,8 +181,10 @@ impl Notation {
         let elsewise = Self { decimal: other, ..self.clone() };
         let in_other = kind == CellKind::Number && elsewise.value(kind, cell).is_some();
         let key = |key: &str, does: &str| format!("; data.{key} = [\"{column}\"] {does}");
-        let is_text = kind == CellKind::Number && self.number(cell).is_none();
-        if let Some(remedy) = self.written_otherwise(cell, (in_other, purpose)).filter(|_| is_text) {
+        if kind == CellKind::Number
+            && self.number(cell).is_none()
+            && let Some(remedy) = self.written_otherwise(cell, (in_other, purpose))
+        {
             return remedy;
         }
         match purpose {

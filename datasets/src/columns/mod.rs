@@ -30,6 +30,7 @@ pub(crate) use cell::{Purpose, is_missing, text};
 pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
 pub(crate) use missing_values::MissingCells;
 pub(crate) use names::merged;
+pub(crate) use spelling::spelt;
 pub(crate) use thousands::{has_thousands, may_be_thousands, sign};
 
 use serde::{Deserialize, Serialize};

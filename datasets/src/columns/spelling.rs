@@ -8,7 +8,7 @@ const FIRST_ID: u64 = 1 << 53;
 /// One text for all spellings of a name: a plain decimal number is without a plus, and without zeros at its end; every
 /// other name is itself. Codes stay what they are: those with a leading zero (`007`), with an exponent (`1E1`), and whole
 /// numbers from 2^53 on.
-pub(super) fn spelt(name: &str) -> Cow<'_, str> {
+pub(crate) fn spelt(name: &str) -> Cow<'_, str> {
     plain(name).map_or(Cow::Borrowed(name), Cow::Owned)
 }
 

@@ -30,8 +30,11 @@ pub(crate) fn may_be_thousands(cell: &str, decimal: Decimal) -> bool {
 
 /// The sign before or after a number, as in `12.5 %` or `€ 3`; `None` for any other cell.
 pub(crate) fn sign(cell: &str) -> Option<char> {
-    let sign = SIGNS.into_iter().find(|sign| cell.starts_with(*sign) || cell.ends_with(*sign))?;
-    let number = cell.strip_prefix(sign).or_else(|| cell.strip_suffix(sign))?.trim();
+    let amount = cell.strip_prefix(['-', '+']).unwrap_or(cell);
+    let (sign, number) = SIGNS
+        .into_iter()
+        .find_map(|sign| Some((sign, amount.strip_prefix(sign).or_else(|| amount.strip_suffix(sign))?)))?;
+    let number = number.trim();
     let is_number = has_thousands(number) || number.replacen(',', ".", 1).parse::<f64>().is_ok_and(f64::is_finite);
     is_number.then_some(sign)
 }
@@ -62,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_sign_stands_before_or_after_a_number() {
-        let signs = ["12.5%", "12,5 %", "€ 3", "-4 €", "1,234.50 $", "0.5‰"].map(sign);
-        assert_eq!(signs, ['%', '%', '€', '€', '$', '‰'].map(Some));
+        let signs = ["12.5%", "12,5 %", "€ 3", "-4 €", "-€4", "$-4", "1,234.50 $", "0.5‰"].map(sign);
+        assert_eq!(signs, ['%', '%', '€', '€', '€', '$', '$', '‰'].map(Some));
         assert_eq!(["%", "low%", "3", "", "3 mg", "%%3"].map(sign), [None; 6]);
     }
 }

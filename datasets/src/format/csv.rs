@@ -12,6 +12,11 @@ use crate::columns::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// What a cell of the clients' column is not.
+const A_CLIENT: &str = "a client (data.client_column): write it there, or take the row out";
+/// The same of the groups' column.
+const A_GROUP: &str = "a group (data.group_column): write it there, or take the row out";
+
 /// Reads a table with a target.
 ///
 /// # Arguments
@@ -78,22 +83,14 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             },
         }
         if let Some(client) = client {
-            ids.push(clients.id(&lines.name(
-                client,
-                &notation,
-                "a client (data.client_column), and every row has one",
-            )?));
+            ids.push(clients.id(&lines.name(client, &notation, A_CLIENT)?));
         }
         if let Some(group) = group {
             // Rows of which nobody knows the group are not one group.
             if missing.hold(group, lines.field(group)) {
-                return Err(lines.bad(group, "a group (data.group_column), and every row has one".to_owned()));
+                return Err(lines.bad(group, A_GROUP.to_owned()));
             }
-            of_groups.push(groups.id(&lines.name(
-                group,
-                &notation,
-                "a group (data.group_column), and every row has one",
-            )?));
+            of_groups.push(groups.id(&lines.name(group, &notation, A_GROUP)?));
         }
         numbers.push(lines.cells().1);
     }

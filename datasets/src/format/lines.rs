@@ -78,10 +78,11 @@ impl Lines {
         if [[0xff, 0xfe], [0xfe, 0xff]].iter().any(|mark| first.starts_with(mark)) {
             return Err(lines.columns(format!("it is UTF-16 text; {AS_UTF_8}")));
         }
-        if first.starts_with(b"sep=") && lines.record.len() <= 2 && first.len() <= 5 {
-            return Err(
-                lines.columns("line 1 is `sep=…`, which a spreadsheet reads and no row has; delete this line".into())
-            );
+        if names_separator(&lines.record) {
+            return Err(lines.columns("line 1 is `sep=…`, which is for a spreadsheet alone; delete this line".into()));
+        }
+        if lines.record.len() > 1 && lines.record.iter().all(<[u8]>::is_empty) {
+            return Err(lines.columns(format!("line {} has no cell; delete it", lines.line)));
         }
         lines.waiting = true;
         lines.width = lines.record.len();
@@ -402,6 +403,15 @@ impl Lines {
         let shape = (features.len() / width, width);
         Ok(Array2::from_shape_vec(shape, features).expect("every line pushed `width` numbers"))
     }
+}
+
+/// Whether a first line is `sep=;` or the like, which tells a spreadsheet the separator: its end is a cell where it is the one
+/// that is read.
+fn names_separator(record: &ByteRecord) -> bool {
+    let mut cells = record.iter();
+    let first = cells.next().unwrap_or_default().to_ascii_lowercase();
+    let named = first.strip_prefix(b"sep=".as_slice());
+    named.is_some_and(|named| [&b""[..], b",", b";", b"|", b"\t"].contains(&named)) && cells.all(<[u8]>::is_empty)
 }
 
 /// The column of an index, negative from the end.

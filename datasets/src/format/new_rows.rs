@@ -231,7 +231,10 @@ fn read_cells(
     Others { ignore, beside, asked, client }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
-    lines.keep_blank_rows();
+    // Each row to predict has its prediction; of those with an answer, one without any cell is none.
+    if asked.is_empty() {
+        lines.keep_blank_rows();
+    }
     let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
     let mut needed = needed.map(|(name, _)| name.as_str()).peekable();
     // What the content of a first line with the names looks like does not matter: names may be numbers.

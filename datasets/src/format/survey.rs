@@ -70,7 +70,7 @@ pub fn survey(path: &Path, target: Option<&str>, missing_values: &MissingValues)
     let reading = |decimal| Reading { missing_values: missing_values.clone(), decimal, ..Reading::default() };
     lines.check_missing_values(&reading(Decimal::Point))?;
     let missing = [Decimal::Point, Decimal::Comma].map(|decimal| lines.missing_cells(&reading(decimal)));
-    let look = |index: usize| Look::new(index, names.as_ref().map(|names| names[index].clone()));
+    let look = |index: usize| Look::new(index, names.as_ref().map(|names| names[index].clone()), lines.width);
     let mut columns: Vec<Look> = (0..lines.width).map(look).collect();
     let mut rows = 0;
     while lines.next()? {
@@ -157,11 +157,10 @@ fn is_name(cell: &[u8], notations: &Notations) -> bool {
 
 /// The mark that more cells have.
 fn decimal(columns: &[Look]) -> Decimal {
-    let count = |of: fn(&Look) -> [usize; 2], mark: usize| columns.iter().map(|column| of(column)[mark]).sum::<usize>();
-    let marks = |of| (count(of, 0), count(of, 1));
-    // `1.234` says nothing where other cells do.
-    let (points, commas) = match marks(Look::surely_alone) {
-        (0, 0) => marks(Look::alone),
+    let sum = |of: fn(&Look) -> [usize; 2], mark: usize| columns.iter().map(|column| of(column)[mark]).sum::<usize>();
+    // `1.234` says nothing where another column does.
+    let [points, commas] = match [0, 1].map(|mark| sum(Look::surely_decimal, mark)) {
+        [0, 0] => [0, 1].map(|mark| sum(Look::alone, mark)),
         sure => sure,
     };
     if commas > points { Decimal::Comma } else { Decimal::Point }
@@ -388,6 +387,17 @@ mod tests {
         assert!(c.is_numeric() && !c.whole && w.is_numeric() && w.whole);
         assert_eq!((p.numbers, p.other_mark, p.other.clone()), (2, 1, Some((2, "1.5".into()))));
         assert_eq!(survey_of("x;y\n1,5;2.5\n3;4\n").decimal, Decimal::Point);
+        // `1.234` may be a thousand; a column of fractions tells, and a single cell does not.
+        let rows = |cell: &dyn Fn(usize) -> String| {
+            (0..40).map(|row| format!("5{row:02}.1{row:02};{}\n", cell(row))).collect::<String>()
+        };
+        let fractions = survey_of(&format!("w;d\n{}", rows(&|row| format!("0,{row}"))));
+        assert_eq!((fractions.decimal, fractions.columns[0].thousands), (Decimal::Comma, 40));
+        let choices = survey_of(&format!("w;c\n{}", rows(&|row| if row == 7 { "1,2".into() } else { "2".into() })));
+        assert_eq!(
+            (choices.decimal, choices.columns[0].numbers, choices.columns[0].thousands),
+            (Decimal::Point, 40, 0)
+        );
     }
 
     #[test]

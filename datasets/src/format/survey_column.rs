@@ -3,7 +3,7 @@
 
 use crate::columns::{
     CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, has_thousands, is_missing, may_be_thousands, merged,
-    sign, text,
+    sign, spelt, text,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -56,8 +56,10 @@ pub struct SurveyColumn {
     /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
     /// that are one class in training are one here (`1`, `1.0`).
     pub values: Option<BTreeMap<String, usize>>,
-    /// Whether some cell that is not missing occurs twice; where there are many distinct cells, a sample of these tells.
+    /// Whether some cell that is not missing occurs twice.
     pub repeats: bool,
+    /// Whether a sample of the distinct cells tells that, as there are too many.
+    pub is_sample: bool,
     /// About how many distinct cells there are that are not missing, also where there are more than a thousand.
     pub about_distinct: usize,
     /// Numbers far beyond all others, which may stand for missing values; looked for where `values` are counted.
@@ -151,9 +153,10 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub fn new(index: usize, name: Option<String>) -> Self {
+    /// Of a column of a table with so many columns.
+    pub fn new(index: usize, name: Option<String>, width: usize) -> Self {
         let column = SurveyColumn { index, name, values: Some(BTreeMap::new()), ..SurveyColumn::default() };
-        Self { column, ..Self::default() }
+        Self { column, again: Again::of_table(width), ..Self::default() }
     }
 
     /// Adds a cell of a line; `missing` are the missing cells where numbers have a point, and where they have a comma.
@@ -180,7 +183,7 @@ impl Look {
             self.may_be_thousands[at] += usize::from(alone && may_be_thousands(&string, decimal));
         }
         column.signs += usize::from(!point && !comma && sign(&string).is_some());
-        self.again.add(cell);
+        self.again.add(spelt(&string).as_bytes());
         column.thousands += usize::from(!point && !comma && has_thousands(&string));
         for (count, notation) in self.booleans.iter_mut().zip(notations.both()) {
             *count += usize::from(notation.value(CellKind::Boolean, &string).is_some());
@@ -201,9 +204,11 @@ impl Look {
         self.alone
     }
 
-    /// The same without the cells whose mark may stand between thousands.
-    pub fn surely_alone(&self) -> [usize; 2] {
-        [0, 1].map(|mark| self.alone[mark] - self.may_be_thousands[mark])
+    /// The same, of the cells whose mark does not stand between thousands, in a column of which these are half or more.
+    pub fn surely_decimal(&self) -> [usize; 2] {
+        let present = self.column.cells - self.column.missing;
+        let sure = [0, 1].map(|mark| self.alone[mark] - self.may_be_thousands[mark]);
+        sure.map(|count| if 2 * count >= present { count } else { 0 })
     }
 
     /// The formats that read all cells that are not missing.
@@ -219,9 +224,8 @@ impl Look {
             Decimal::Comma => (self.comma, 0, with_comma),
         };
         // With the table's mark known, the other one stands between thousands where it can.
-        let (alone, thousands) = (self.alone[other], self.may_be_thousands[other]);
-        let all_thousands = alone == thousands;
-        let (other_mark, thousands) = if all_thousands { (0, thousands) } else { (alone, 0) };
+        let are_thousands = self.alone[other] == self.may_be_thousands[other];
+        let (other_mark, thousands) = if are_thousands { (0, self.alone[other]) } else { (self.alone[other], 0) };
         let others = self.dates.iter().enumerate().filter(|(at, _)| Some(*at) != format);
         SurveyColumn {
             numbers: own.count,
@@ -232,7 +236,8 @@ impl Look {
             other_mark,
             thousands: self.column.thousands + thousands,
             repeats: self.again.is_repeated,
-            about_distinct: self.again.distinct(),
+            is_sample: self.again.zeros > 0,
+            about_distinct: self.again.distinct().min(self.column.cells - self.column.missing),
             booleans,
             dates: format.map_or(0, |format| self.dates[format]),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
@@ -260,18 +265,27 @@ fn codes(values: &BTreeMap<String, usize>, decimal: Decimal) -> Option<Codes> {
     Codes::of(numbers.flat_map(|(number, rows)| std::iter::repeat_n(number, rows)))
 }
 
-/// Whether cells occur twice, and about how many are distinct, in a memory that does not grow: the cells whose hash ends in
-/// zeros are kept, of which there are as many zeros as the memory calls for. Of a cell that is kept all occurrences are.
+/// Whether cells occur twice, and about how many are distinct, in a memory that does not grow with the rows: the hashes are
+/// kept that end in so many zeros as the memory calls for. A cell that is kept is found whenever it occurs.
 #[derive(Default)]
 struct Again {
     kept: HashSet<u64>,
+    /// The largest number of hashes that are kept.
+    most: usize,
     zeros: u32,
     is_repeated: bool,
 }
 
 impl Again {
-    /// The largest number of hashes that are kept.
-    const MOST: usize = 4096;
+    /// The number of hashes of all columns of a table together, of 8 bytes each and as much again for the set.
+    const OF_TABLE: usize = 1 << 22;
+    /// The number of hashes that tell how many cells are distinct: to some 2 %.
+    const ENOUGH: usize = 4096;
+
+    /// Of a column of a table with so many columns.
+    fn of_table(width: usize) -> Self {
+        Self { most: (Self::OF_TABLE / width.max(1)).max(Self::ENOUGH), ..Self::default() }
+    }
 
     fn add(&mut self, cell: &[u8]) {
         let mut hasher = DefaultHasher::new();
@@ -280,14 +294,17 @@ impl Again {
         if hash.trailing_zeros() < self.zeros {
             return;
         }
-        self.is_repeated |= !self.kept.insert(hash);
-        while self.kept.len() > Self::MOST {
+        if !self.kept.insert(hash) {
+            // What is left to know is about how many there are.
+            (self.is_repeated, self.most) = (true, Self::ENOUGH);
+        }
+        while self.kept.len() > self.most {
             self.zeros += 1;
             self.kept.retain(|hash| hash.trailing_zeros() >= self.zeros);
         }
     }
 
-    /// The number of distinct cells: exact up to [`Self::MOST`], else with an error of some percent.
+    /// The number of distinct cells: exact without zeros, else with an error of some percent.
     fn distinct(&self) -> usize {
         self.kept.len() << self.zeros
     }
@@ -297,23 +314,29 @@ impl Again {
 mod tests {
     use super::*;
 
-    fn again(cells: impl Iterator<Item = usize>) -> Again {
-        let mut again = Again::default();
+    fn again(width: usize, cells: impl Iterator<Item = usize>) -> Again {
+        let mut again = Again::of_table(width);
         cells.for_each(|cell| again.add(cell.to_string().as_bytes()));
         again
     }
 
     #[test]
     fn cells_that_occur_twice_are_found_among_many() {
-        for distinct in [1, 10, 4096, 5000, 100_000] {
-            let (once, twice) = (again(0..distinct), again((0..distinct).chain(0..distinct)));
+        // With a thousand columns some 4,000 hashes of each are kept.
+        let most = Again::of_table(1000).most;
+        for distinct in [1, 10, most, 5000, 100_000] {
+            let (once, twice) = (again(1000, 0..distinct), again(1000, (0..distinct).chain(0..distinct)));
             assert!(!once.is_repeated && twice.is_repeated, "{distinct}");
-            assert_eq!(once.distinct(), twice.distinct());
             // The share of 2,048 cells or more has a standard error of 2.2 %.
-            let error = (once.distinct() as f64 / distinct as f64 - 1.0).abs();
-            assert!(if distinct <= Again::MOST { error == 0.0 } else { error < 0.09 }, "{distinct}: {error}");
+            for again in [once, twice] {
+                let error = (again.distinct() as f64 / distinct as f64 - 1.0).abs();
+                assert!(if distinct <= Again::ENOUGH { error == 0.0 } else { error < 0.09 }, "{distinct}: {error}");
+            }
         }
         // One in a hundred occurs twice.
-        assert!(again((0..50_000).chain(0..500)).is_repeated);
+        assert!(again(1000, (0..50_000).chain(0..500)).is_repeated);
+        // With few columns a single one is found.
+        let single = again(20, (0..100_000).chain([7]));
+        assert!(single.is_repeated && again(20, 0..100_000).zeros == 0);
     }
 }

@@ -525,10 +525,14 @@ fn rows_without_any_cell_are_no_rows_and_later_lines_keep_their_numbers() {
 
 #[test]
 fn a_spreadsheets_first_line_about_its_separator_is_named() {
-    for (text, delimiter) in [("sep=;\na;y\n1;u\n", ";"), ("sep=;\na;y\n1;u\n", ","), ("sep=,\na,y\n1,u\n", ",")] {
+    let tables = [("sep=;\na;y\n1;u\n", ";"), ("SEP=;\na;y\n1;u\n", ","), ("sep=,\na,y\n1,u\n", ",")];
+    for (text, delimiter) in tables {
         let message = complaint(text, set!(delimiter = delimiter.into()));
         assert!(message.contains("line 1 is `sep=…`") && message.contains("delete this line"), "{message}");
     }
+    // A column may be called so.
+    assert_eq!(read("sep=1,y\n1,u\n2,v\n", |_, _| ()).unwrap().train.feature_names, Some(vec!["sep=1".to_owned()]));
+    assert!(complaint(",,\na,b,y\n1,2,u\n", |_, _| ()).contains("line 1 has no cell; delete it"));
 }
 
 #[test]
@@ -546,5 +550,8 @@ fn columns_that_are_not_there_are_refused_with_their_key() {
         "{message}"
     );
     let message = complaint("a,ward,y\n1,n,u\n2,,v\n", set!(client_column = "ward".into()));
-    assert!(message.contains("line 3, column 2 (ward): `` is not a client (data.client_column)"), "{message}");
+    assert!(
+        message.contains("line 3, column 2 (ward): `` is not a client (data.client_column): write it there"),
+        "{message}"
+    );
 }

@@ -134,7 +134,7 @@ fn spellings_of_one_number_are_one_group_in_one_file_and_in_two() {
     assert_eq!(loaded(csv.clone()).unwrap().notes, ["groups of rows: 9 in training, 3 in test, none in both"]);
     let both = loaded(Csv { test_path: second.display().to_string(), ..csv.clone() }).unwrap();
     assert!(both.notes[0].contains("12 in training, 12 in test, 12 in both"), "{:?}", both.notes);
-    // Where one is no number, spellings are texts.
+    // Beside another text, spellings are texts too.
     std::fs::write(&path, text(&|i| ["7", "7.0", "x"][i % 3].to_owned())).unwrap();
     assert!(loaded(csv).unwrap().notes[0].contains("2 in training, 1 in test"));
 }

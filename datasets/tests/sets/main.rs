@@ -10,5 +10,6 @@ mod manual_download;
 mod missing_values;
 mod partitions;
 mod real_data;
+mod refused;
 mod sets;
 mod tables;

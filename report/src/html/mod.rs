@@ -131,16 +131,14 @@ fn comparison(body: &mut Body, title: &str, analysis: &Analysis, run: &RunSummar
     body.heading("Comparison with other runs");
     let own = analysis.overall().in_view(View::Comparison);
     let header: Vec<&str> = std::iter::once("Run").chain(own.iter().map(|(metric, _)| metric.heading())).collect();
-    let line =
-        |name: &str, values: &mut dyn Iterator<Item = Option<f64>>, not_judged: Option<&String>| -> Vec<String> {
-            let values = own.iter().zip(values);
-            let cells = values.map(|((metric, _), value)| shown(metric.unit, value.filter(|_| not_judged.is_none())));
-            std::iter::once(escape(name)).chain(cells).collect()
-        };
-    let mut rows = vec![line(title, &mut own.iter().map(|(_, value)| *value), run.not_judged.as_ref())];
+    let line = |name: &str, is_judged: bool, values: Vec<Option<f64>>| -> Vec<String> {
+        let cells = own.iter().zip(values).map(|((metric, _), value)| shown(metric.unit, value.filter(|_| is_judged)));
+        std::iter::once(escape(name)).chain(cells).collect()
+    };
+    let mut rows = vec![line(title, run.not_judged.is_none(), own.iter().map(|(_, value)| *value).collect())];
     rows.extend(others.iter().map(|other| {
-        let mut values = own.iter().map(|(metric, _)| other.evaluation.value(metric));
-        line(&other.name, &mut values, other.not_judged.as_ref())
+        let values = own.iter().map(|(metric, _)| other.evaluation.value(metric)).collect();
+        line(&other.name, other.not_judged.is_none(), values)
     }));
     body.table(&header, &rows);
     for other in others {

@@ -6,7 +6,7 @@ use super::choice::{Choice, key_of, shown};
 use super::names::is_person;
 use super::suspects::Suspects;
 use super::text::{LISTED, listed, one_line};
-use super::uses::{Use, are_all_different, because, is_zero_or_one};
+use super::uses::{Use, because, is_zero_or_one, occur_twice};
 use crate::datasets::columns::{Decimal, Missing, MissingValues};
 use crate::datasets::{Survey, SurveyColumn};
 
@@ -95,7 +95,7 @@ const FEWEST_GROUPS: usize = 20;
 /// name, else that with the fewest values.
 fn group<'a>(ids: &[&'a SurveyColumn]) -> Option<&'a SurveyColumn> {
     let are_enough = |column: &SurveyColumn| column.distinct().is_none_or(|count| count >= FEWEST_GROUPS);
-    let may_be = |column: &&SurveyColumn| column.missing == 0 && !are_all_different(column) && are_enough(column);
+    let may_be = |column: &&SurveyColumn| column.missing == 0 && occur_twice(column) && are_enough(column);
     let repeated = ids.iter().copied().filter(may_be);
     repeated.min_by_key(|column| (!is_person(column), column.distinct().unwrap_or(column.about_distinct)))
 }
@@ -113,9 +113,17 @@ fn count(column: &SurveyColumn) -> String {
 }
 
 fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
-    let (different, repeated): (Vec<&SurveyColumn>, Vec<&SurveyColumn>) =
-        ids.iter().partition(|column| are_all_different(column));
-    let each = (!different.is_empty()).then(|| format!("Each row has another cell in {}.", names(&different)));
+    let (repeated, different): (Vec<&SurveyColumn>, Vec<&SurveyColumn>) =
+        ids.iter().partition(|column| occur_twice(column));
+    let (sampled, counted): (Vec<&SurveyColumn>, Vec<&SurveyColumn>) =
+        different.into_iter().partition(|column| column.is_sample);
+    let each = (!counted.is_empty()).then(|| format!("Each row has another cell in {}.", names(&counted)));
+    let sample = (!sampled.is_empty()).then(|| {
+        format!(
+            "No cell occurs twice in a sample of {}: if some do, name the column in `group_column`, and their rows stay together.",
+            names(&sampled)
+        )
+    });
     let several = repeated.iter().map(|column| {
         let values = format!("{} has {} values in {} rows", shown(column), count(column), column.present());
         match group {
@@ -124,7 +132,7 @@ fn about_ids(ids: &[&SurveyColumn], group: Option<&SurveyColumn>) -> String {
             None => values + ": training and test rows may share one, and test scores are then too good.",
         }
     });
-    each.into_iter().chain(several).collect::<Vec<_>>().join(" ")
+    each.into_iter().chain(sample).chain(several).collect::<Vec<_>>().join(" ")
 }
 
 /// The cells that the user declared missing, and numbers that may stand for missing values.

@@ -68,7 +68,7 @@ impl<'a> Choice<'a> {
                         by `,`, `;`, `|` or tabs"
                 .into());
         }
-        let is_named = target.is_some() || guess(survey).is_some_and(|column| names::target_rank(column).is_some());
+        let is_asked = target.is_some();
         let (target, target_key, constant_outcomes) = match target {
             Some(key) => (find(columns, key)?, key.to_owned(), Vec::new()),
             None => {
@@ -81,8 +81,9 @@ impl<'a> Choice<'a> {
                 }
             }
         };
+        let is_guessed = !is_asked && names::target_rank(target).is_none();
         let unlikely_target =
-            columns.last().filter(|column| !is_named && column.index != target.index && has_many_texts(column));
+            columns.last().filter(|column| is_guessed && column.index != target.index && has_many_texts(column));
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
         let candidates: Vec<&SurveyColumn> = match whose {
             Whose::ManyClients => columns.iter().filter(is_candidate).collect(),
@@ -111,8 +112,8 @@ impl<'a> Choice<'a> {
             let in_some = column.missing > 0 && 2 * column.missing < column.cells;
             is_place && in_some && !taken(column) && names_clients(column, survey.rows)
         };
-        let incomplete_client = match (whose, client) {
-            (Whose::ManyClients, None) => columns.iter().find(lacks_some),
+        let incomplete_client = match whose {
+            Whose::ManyClients if client.is_none_or(names::is_person) => columns.iter().find(lacks_some),
             _ => None,
         };
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
@@ -359,7 +360,8 @@ fn is_discrete(column: &SurveyColumn) -> bool {
 
 /// Whether the cells are too many texts for classes, and neither ids nor a text of each row's own.
 fn has_many_texts(column: &SurveyColumn) -> bool {
-    let are_many = column.distinct().is_some_and(|count| count > MOST_NAMES && 2 * count <= column.present());
+    let count = column.distinct().unwrap_or(column.about_distinct);
+    let are_many = count > MOST_NAMES && 2 * count <= column.present();
     are_many && !holds_numbers(column) && !names::is_id(column) && !column.are_all(column.dates)
 }
 

@@ -68,9 +68,14 @@ fn is_repeated_id(column: &SurveyColumn) -> bool {
     is_named && (column.whole || !is_number)
 }
 
-/// Whether no cell occurs twice, and none is missing.
+/// Whether each row has a cell of its own, as far as was counted.
 pub fn are_all_different(column: &SurveyColumn) -> bool {
-    column.cells > 2 && column.missing == 0 && column.distinct().map_or(!column.repeats, |count| count == column.cells)
+    column.cells > 2 && column.missing == 0 && !occur_twice(column)
+}
+
+/// Whether some cell that is not missing occurs twice, as far as was counted.
+pub fn occur_twice(column: &SurveyColumn) -> bool {
+    column.distinct().map_or(column.repeats, |count| count < column.present())
 }
 
 /// Whether cells are measured values: fractions, or a bound such as `<0.5`.

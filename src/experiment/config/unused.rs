@@ -142,7 +142,7 @@ impl Config {
                     "the clients are those of `partition.kind` = \"{}\"{}; `partition.kind` = \"by-column\" makes the values \
                      of the column the clients",
                     self.partition_kind(),
-                    if is_feature { "" } else { ", and the column is no feature either" }
+                    if is_feature { "" } else { ", and without this key the column is a feature" }
                 ),
             ),
             (
