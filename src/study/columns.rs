@@ -1,4 +1,4 @@
-//! The columns of a study's CSV files, which no axis in them may be named like.
+//! The columns of a study's CSV files. Its axes are columns there too, under other names.
 
 /// The columns of `results.csv` and `table.csv` besides the axes.
 pub const COLUMNS: [&str; 17] = [
