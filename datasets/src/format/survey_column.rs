@@ -279,12 +279,12 @@ struct Again {
 impl Again {
     /// The number of hashes of all columns of a table together, of 8 bytes each and as much again for the set.
     const OF_TABLE: usize = 1 << 22;
-    /// The number of hashes that tell how many cells are distinct: to some 2 %.
-    const ENOUGH: usize = 4096;
+    /// The smallest number of one column: half of it still tells how many cells are distinct to some 2 %.
+    const OF_COLUMN: usize = 4096;
 
     /// Of a column of a table with so many columns.
     fn of_table(width: usize) -> Self {
-        Self { most: (Self::OF_TABLE / width.max(1)).max(Self::ENOUGH), ..Self::default() }
+        Self { most: (Self::OF_TABLE / width.max(1)).max(Self::OF_COLUMN), ..Self::default() }
     }
 
     fn add(&mut self, cell: &[u8]) {
@@ -294,10 +294,7 @@ impl Again {
         if hash.trailing_zeros() < self.zeros {
             return;
         }
-        if !self.kept.insert(hash) {
-            // What is left to know is about how many there are.
-            (self.is_repeated, self.most) = (true, Self::ENOUGH);
-        }
+        self.is_repeated |= !self.kept.insert(hash);
         while self.kept.len() > self.most {
             self.zeros += 1;
             self.kept.retain(|hash| hash.trailing_zeros() >= self.zeros);
@@ -330,7 +327,7 @@ mod tests {
             // The share of 2,048 cells or more has a standard error of 2.2 %.
             for again in [once, twice] {
                 let error = (again.distinct() as f64 / distinct as f64 - 1.0).abs();
-                assert!(if distinct <= Again::ENOUGH { error == 0.0 } else { error < 0.09 }, "{distinct}: {error}");
+                assert!(if distinct <= most { error == 0.0 } else { error < 0.09 }, "{distinct}: {error}");
             }
         }
         // One in a hundred occurs twice.
