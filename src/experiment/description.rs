@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::datasets::{DataProperties, TrainTest};
 use crate::error::RunError;
-use crate::metrics::Evaluation;
 use crate::models::Model;
 use crate::schedule::{OwnSelection, SCHEDULE_KINDS};
 
 use super::config::{Config, Own, is_name_of_kind};
+use super::recorder;
 
 /// The description of a run.
 ///
@@ -154,11 +154,15 @@ fn check_own(config: &Config, algorithm: &dyn Algorithm) -> Result<(), RunError>
             "`algorithm.particles` is {asked}, and `Algorithm::particles` returns {particles}; it must return the key's value"
         )));
     }
-    let metrics = Evaluation::default().columns();
-    match algorithm.capabilities().columns.iter().find(|own| metrics.iter().any(|(name, _)| name == *own)) {
-        Some(name) => Err(RunError::Config(format!(
-            "`Capabilities::columns` has `{name}`, which is a metric in `rounds.csv`; give the column another name"
-        ))),
-        None => Ok(()),
+    let columns = algorithm.capabilities().columns;
+    let mut taken: Vec<&str> = recorder::column_names().collect();
+    for name in columns {
+        if taken.contains(name) {
+            return Err(RunError::Config(format!(
+                "`Capabilities::columns` has `{name}`, which `rounds.csv` has already; give the column another name"
+            )));
+        }
+        taken.push(name);
     }
+    Ok(())
 }

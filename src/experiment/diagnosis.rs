@@ -13,6 +13,52 @@ use crate::report::RoundRecord;
 use crate::schedule::{Indicators, Measure, Reasons};
 use crate::statistics::median_of_sorted;
 
+/// What the diagnostic columns of a round are read from.
+struct Seen<'a> {
+    round: &'a Round,
+    /// The root mean square over coordinates of the particles' standard deviation, where it was measured.
+    spread: Option<f64>,
+    /// The known indicators of the clients, ascending.
+    sorted: Vec<f64>,
+}
+
+/// A diagnostic column: its name and its value, where it is defined.
+type Column = (&'static str, fn(&Seen<'_>) -> Option<f64>);
+
+/// The columns before those of the algorithms.
+const BEFORE: &[Column] = &[
+    ("spread", |seen| seen.spread),
+    (KDE_ESS, |seen| seen.number(KDE_ESS)),
+    (SCORE_NORM, |seen| seen.number(SCORE_NORM)),
+    ("indicator_min", |seen| seen.sorted.first().copied()),
+    ("indicator_median", |seen| median_of_sorted(&seen.sorted)),
+    ("indicator_max", |seen| seen.sorted.last().copied()),
+    ("constant_share", |seen| seen.indicators().map(|indicators| indicators.constant_share)),
+    ("off_diagonal_mass", |seen| seen.indicators().map(|indicators| indicators.off_diagonal_mass)),
+    ("delta_ksd", |seen| seen.gain(Measure::Ksd)),
+    ("delta_hip", |seen| seen.gain(Measure::Hip)),
+    ("selection_entropy", |seen| seen.reasons().map(|reasons| reasons.entropy)),
+    ("negative_indicators", |seen| seen.reasons().map(|reasons| reasons.negative as f64)),
+    ("selection_seconds", |seen| seen.indicators().map(|_| seen.round.selection_seconds)),
+];
+
+/// The columns after those of the algorithms.
+const AFTER: &[Column] = &[
+    (CLIENT_BYTES, |seen| seen.number(CLIENT_BYTES)),
+    ("rejected", |seen| Some(seen.round.rejected.len() as f64)),
+    ("ignored", |seen| seen.count(&[EventKind::Late, EventKind::Duplicate, EventKind::Stale])),
+    ("skipped", |seen| seen.count(&[EventKind::Skipped])),
+    ("clipped", |seen| seen.count(&[EventKind::Clipped])),
+    ("attempts", |seen| Some(seen.round.attempts as f64)),
+    ("outlier_score", |seen| seen.highest_score()),
+    ("server_bytes", |seen| Some(seen.round.server_bytes as f64)),
+];
+
+/// The names of the diagnostic columns that are not an algorithm's.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    BEFORE.iter().chain(AFTER).map(|(name, _)| *name)
+}
+
 /// The diagnostic columns of a round, in order; undefined ones stay blank.
 ///
 /// # Arguments
@@ -23,59 +69,50 @@ pub(super) fn columns(
     spread: Option<f64>,
     own: &'static [&'static str],
 ) -> Vec<(&'static str, Option<f64>)> {
-    let number = |name: &str| round.numbers.get(name).copied();
-    let indicators = round.indicators.as_ref();
-    let reasons = round.selection.reasons.as_ref();
-    let gain = |measure: Measure| {
-        let measured = indicators.is_some_and(|indicators| indicators.measure == measure);
-        reasons.filter(|_| measured).map(|reasons| reasons.gain)
-    };
-    let mut sorted = indicators.map(Indicators::known).unwrap_or_default();
+    let mut sorted = round.indicators.as_ref().map(Indicators::known).unwrap_or_default();
     sorted.sort_by(f64::total_cmp);
-    let mut columns = vec![
-        ("spread", spread),
-        (KDE_ESS, number(KDE_ESS)),
-        (SCORE_NORM, number(SCORE_NORM)),
-        ("indicator_min", sorted.first().copied()),
-        ("indicator_median", median_of_sorted(&sorted)),
-        ("indicator_max", sorted.last().copied()),
-        ("constant_share", indicators.map(|indicators| indicators.constant_share)),
-        ("off_diagonal_mass", indicators.map(|indicators| indicators.off_diagonal_mass)),
-        ("delta_ksd", gain(Measure::Ksd)),
-        ("delta_hip", gain(Measure::Hip)),
-        ("selection_entropy", reasons.map(|reasons| reasons.entropy)),
-        ("negative_indicators", reasons.map(|reasons| reasons.negative as f64)),
-        ("selection_seconds", indicators.map(|_| round.selection_seconds)),
-    ];
-    columns.extend(algorithm::columns().into_iter().map(|name| (name, number(name))));
-    columns.extend([
-        (CLIENT_BYTES, number(CLIENT_BYTES)),
-        ("rejected", Some(round.rejected.len() as f64)),
-        ("ignored", count(round, &[EventKind::Late, EventKind::Duplicate, EventKind::Stale])),
-        ("skipped", count(round, &[EventKind::Skipped])),
-        ("clipped", count(round, &[EventKind::Clipped])),
-        ("attempts", Some(round.attempts as f64)),
-        ("outlier_score", highest_score(round)),
-        ("server_bytes", Some(round.server_bytes as f64)),
-    ]);
-    for name in own {
-        if columns.iter().all(|(known, _)| known != name) {
-            columns.push((name, number(name)));
-        }
-    }
+    let seen = Seen { round, spread, sorted };
+    let of_algorithms = algorithm::columns();
+    let beyond = own.iter().copied().filter(|name| !of_algorithms.contains(name));
+    let values = |columns: &[Column]| columns.iter().map(|(name, value)| (*name, value(&seen))).collect::<Vec<_>>();
+    let mut columns = values(BEFORE);
+    columns.extend(of_algorithms.iter().map(|name| (*name, seen.number(name))));
+    columns.extend(values(AFTER));
+    columns.extend(beyond.map(|name| (name, seen.number(name))));
     columns
 }
 
-/// The number of visit events of these kinds.
-fn count(round: &Round, kinds: &[EventKind]) -> Option<f64> {
-    let visits = round.events.iter().filter(|event| event.is_of_training());
-    Some(visits.filter(|event| kinds.contains(&event.kind)).count() as f64)
-}
+impl Seen<'_> {
+    /// A number of the replies or of the server.
+    fn number(&self, name: &str) -> Option<f64> {
+        self.round.numbers.get(name).copied()
+    }
 
-/// The largest outlier score of the replies, where replies were scored.
-fn highest_score(round: &Round) -> Option<f64> {
-    let scores = round.events.iter().filter(|event| event.kind == EventKind::Scored);
-    scores.filter_map(|event| event.value).max_by(f64::total_cmp)
+    fn indicators(&self) -> Option<&Indicators> {
+        self.round.indicators.as_ref()
+    }
+
+    fn reasons(&self) -> Option<&Reasons> {
+        self.round.selection.reasons.as_ref()
+    }
+
+    /// The expected gain of the selection, where the clients were asked for this measure.
+    fn gain(&self, measure: Measure) -> Option<f64> {
+        self.indicators().filter(|indicators| indicators.measure == measure)?;
+        self.reasons().map(|reasons| reasons.gain)
+    }
+
+    /// The number of visit events of these kinds.
+    fn count(&self, kinds: &[EventKind]) -> Option<f64> {
+        let visits = self.round.events.iter().filter(|event| event.is_of_training());
+        Some(visits.filter(|event| kinds.contains(&event.kind)).count() as f64)
+    }
+
+    /// The largest outlier score of the replies, where replies were scored.
+    fn highest_score(&self) -> Option<f64> {
+        let scores = self.round.events.iter().filter(|event| event.kind == EventKind::Scored);
+        scores.filter_map(|event| event.value).max_by(f64::total_cmp)
+    }
 }
 
 /// A line of `selection.jsonl` without its line break; `None` where no client was asked. `visits` `[K]` counts how often

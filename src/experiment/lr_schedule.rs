@@ -6,6 +6,9 @@ use crate::checkpoint::{CheckpointError, State};
 
 use super::config::{LrScheduleConfig, StopMetric};
 
+/// The column of the factor in `rounds.csv`.
+pub(super) const COLUMN: &str = "lr_factor";
+
 /// The factor of `optimizer.lr` over the rounds, and what a plateau is found by.
 #[derive(Clone, Debug)]
 pub(super) struct LrSchedule {
@@ -41,7 +44,7 @@ impl LrSchedule {
 
     /// The column of a round in `rounds.csv`, unless the step size is constant.
     pub fn column(&self, round: usize) -> Option<(&'static str, Option<f64>)> {
-        (self.config != LrScheduleConfig::Constant).then(|| ("lr_factor", Some(self.factor(round))))
+        (self.config != LrScheduleConfig::Constant).then(|| (COLUMN, Some(self.factor(round))))
     }
 
     /// Looks at the value of the validation rows after a round; one that is not defined is not better. One that `begins_anew`

@@ -17,22 +17,30 @@ use crate::schedule::Schedule;
 
 use super::artifact::Artifacts;
 use super::checkpoints::Snapshot;
-use super::config::Config;
+use super::config::{Config, StopMetric};
 use super::diagnosis::{self, Advice};
 use super::evaluate::Predicted;
 use super::history::History;
-use super::lr_schedule::LrSchedule;
+use super::lr_schedule::{self, LrSchedule};
 use super::outcome::Outcome;
 use super::participation::Participation;
 use super::personal::{Columns, Personal, SCORED_CLIENTS};
 use super::progress::Observer;
 use super::round_evaluator::{Ended, EvaluatedRound, RoundEvaluator};
+use super::rounds_csv;
 use super::stop::Stop;
 
 /// The part of a recorder's state with the best round.
 const BEST: &str = "best";
 /// The part with the step size.
 const LR: &str = "lr_schedule";
+
+/// The names of the columns of `rounds.csv` over all configs, but those of the algorithms.
+pub(super) fn column_names() -> impl Iterator<Item = &'static str> {
+    let metrics = Evaluation::default().columns().into_iter().chain(Personal::blank()).map(|(name, _)| name);
+    let of_config = StopMetric::ALL.iter().map(|metric| metric.column()).chain([SCORED_CLIENTS, lr_schedule::COLUMN]);
+    rounds_csv::FIRST.into_iter().chain(metrics).chain(of_config).chain(diagnosis::names()).chain(rounds_csv::LAST)
+}
 
 /// Evaluates and records every round.
 pub(super) struct RunRecorder<'a> {

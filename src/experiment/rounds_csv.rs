@@ -8,6 +8,11 @@ use std::sync::Arc;
 use crate::report::RoundRecord;
 use crate::report::files::write_atomic;
 
+/// The columns before the metrics.
+pub(super) const FIRST: [&str; 2] = ["round", "clients"];
+/// The columns after the metrics.
+pub(super) const LAST: [&str; 4] = ["uplink_bytes", "downlink_bytes", "seconds", "evaluation_seconds"];
+
 /// Writes `rounds.csv`: a header, then one row per round, each on disk before the next round begins.
 ///
 /// Columns: `round,clients,<metrics>,uplink_bytes,downlink_bytes,seconds,evaluation_seconds`; several clients are separated
@@ -57,9 +62,8 @@ impl<W: io::Write> RoundsCsv<W> {
         let names = record.metrics.iter().map(|(name, _)| name);
         match &self.metrics {
             None => {
-                let ends = (["round", "clients"], ["uplink_bytes", "downlink_bytes", "seconds", "evaluation_seconds"]);
                 let columns = names.clone().map(|name| &**name);
-                self.rows.write_record(ends.0.into_iter().chain(columns).chain(ends.1))?;
+                self.rows.write_record(FIRST.into_iter().chain(columns).chain(LAST))?;
                 self.metrics = Some(names.cloned().collect());
             }
             Some(header) if names.eq(header) => {}

@@ -68,7 +68,8 @@ pub fn run_on(
         let counts = partition.counts(&data.train.targets);
         prior_correction::uncorrected(config, can, &counts, client_feature::column(config)?.is_some())
     };
-    let notes: Vec<String> = notes.into_iter().chain(uncorrected).chain(note_on_published(config, can)).collect();
+    let notes = notes.into_iter().chain(uncorrected).chain(note_on_published(config, can));
+    let notes: Vec<String> = notes.chain(config.own_without_effect(algorithm)).collect();
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 

@@ -87,7 +87,7 @@ pub trait ServerHalf: Send {
     }
 
     /// Diagnostics of the last round by name. Those that [`Capabilities::columns`](crate::algorithm::Capabilities::columns)
-    /// names are columns of `rounds.csv`.
+    /// names are columns of `rounds.csv`, under a name that no column of a run has.
     fn numbers(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

@@ -1,7 +1,9 @@
 //! README and docs say what the table of keys says.
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities, Replies};
 use fedstein::experiment::config::schema;
 use toml::{Table, Value};
 
@@ -59,6 +61,35 @@ fn the_readme_names_every_data_set_partition_schedule_and_method() {
             section.kind_names().into_iter().filter(|kind| !readme.contains(&format!("`{kind}`"))).collect();
         assert!(missing.is_empty(), "README.md names no {} {missing:?}", section.name);
     }
+}
+
+/// The names in the cells of the rows of a page's tables that begin with one of `first`, in this column.
+fn named_in(page: &str, first: Option<&str>, column: usize) -> BTreeSet<String> {
+    let text = text_of(page);
+    let rows = text.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').collect::<Vec<_>>());
+    let rows = rows.filter(|cells| first.is_none_or(|first| cells[1].trim() == first));
+    rows.flat_map(|cells| cells[column].split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// The names of the algorithms with capabilities like these.
+fn algorithms_that(can: impl Fn(&Capabilities) -> bool) -> BTreeSet<String> {
+    let all = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    all.filter(|(_, capabilities)| can(capabilities)).map(|(kind, _)| kind.name.to_owned()).collect()
+}
+
+#[test]
+fn the_tables_of_methods_in_the_docs_have_all_of_their_kind() {
+    let (described, compared) = (named_in("docs/algorithms.md", None, 1), named_in("docs/choosing.md", None, 1));
+    let missing = |named: &BTreeSet<String>, of: BTreeSet<String>| of.difference(named).cloned().collect::<Vec<_>>();
+    assert_eq!(missing(&described, algorithms_that(|_| true)), [""; 0], "docs/algorithms.md");
+    assert_eq!(
+        missing(&compared, algorithms_that(|can| !can.centralised)),
+        [""; 0],
+        "docs/choosing.md, Bytes and memory"
+    );
+    let medians = named_in("docs/reliability.md", Some("`median`"), 3);
+    let averages = algorithms_that(|can| !can.centralised && can.replies == Replies::Estimates);
+    assert_eq!(medians, averages, "docs/reliability.md, `federation.robust = \"median\"`");
 }
 
 #[test]

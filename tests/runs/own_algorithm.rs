@@ -1,8 +1,10 @@
 //! A program's own algorithm: its config and the algorithm are of one kind, and its columns are in `rounds.csv`.
 
+use std::sync::Mutex;
+
 use fedstein::algorithm::fedavg::FedAvgConfig;
 use fedstein::algorithm::keys::PARTICLE_COUNT;
-use fedstein::algorithm::{Algorithm, Capabilities};
+use fedstein::algorithm::{Algorithm, Capabilities, UnusedKeys};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::State;
 use fedstein::datasets::{Dataset, Normalise, Targets, TrainTest};
@@ -29,7 +31,11 @@ impl Algorithm for Counting {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { columns: &["counted", "spread"], ..Capabilities::FEDERATED }
+        Capabilities { columns: &["counted"], ..Capabilities::FEDERATED }
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.0.unused_keys()
     }
 
     fn build(&self, setup: Setup) -> Result<Halves, RunError> {
@@ -76,7 +82,7 @@ impl ServerHalf for Server {
 fn text(kind: &str, rounds: usize) -> String {
     format!(
         "rounds = {rounds}\ndata = {{ kind = \"digits\", train_limit = 100 }}\npartition.clients = 2\n\
-         algorithm = {{ kind = \"{kind}\", local_steps = 2, batch = 10 }}"
+         algorithm.kind = \"{kind}\"\nalgorithm.local_steps = 2\nalgorithm.batch = 10"
     )
 }
 
@@ -98,12 +104,35 @@ fn nothing_is_said_of_the_kernel_and_the_steps_of_an_own_algorithm() {
 }
 
 #[test]
-fn the_columns_of_an_own_algorithm_are_in_every_round_and_none_is_there_twice() {
+fn keys_that_an_own_algorithm_calls_unused_are_told_where_they_were_changed() {
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+    impl Observer for Notes {
+        fn note(&self, note: &str) {
+            self.0.lock().unwrap().push(note.to_owned());
+        }
+    }
+    let notes_with = |epochs: &str| {
+        let text = text("counting", 1) + epochs;
+        let loader = ConfigLoader::default().with_algorithm(KIND);
+        let config = loader.load(Source { name: "own", text: &text }, &Overrides::default()).unwrap().0;
+        let algorithm: Counting = config.own_algorithm(KIND).unwrap();
+        let notes = Notes::default();
+        run::<Flex>(&Experiment::new(config, "data").with_algorithm(algorithm), &notes, None).unwrap();
+        notes.0.into_inner().unwrap()
+    };
+    let of_steps =
+        |notes: Vec<String>| notes.into_iter().filter(|note| note.contains("local_steps")).collect::<Vec<_>>();
+    let [note] = &of_steps(notes_with("\nalgorithm.local_epochs = 1"))[..] else { panic!("not one note") };
+    assert!(note.starts_with("`algorithm.local_steps` has no effect: ") && note.contains("local_epochs"), "{note}");
+    assert!(of_steps(notes_with("")).is_empty());
+}
+
+#[test]
+fn the_columns_of_an_own_algorithm_are_in_every_round() {
     let outcome = run::<Flex>(&experiment(2), &Quiet, None).unwrap();
     let counted: Vec<Option<f64>> = outcome.rounds.iter().map(|round| round.metric("counted")).collect();
     assert_eq!(counted, [Some(1.0), Some(2.0)]);
-    let spread = outcome.rounds[0].metrics.iter().filter(|(name, _)| &**name == "spread").count();
-    assert_eq!(spread, 1);
 }
 
 #[test]
@@ -286,7 +315,18 @@ fn what_an_own_algorithm_says_wrongly_of_itself_is_refused_and_lost_parameters_a
     assert_eq!(error(right), None);
     for (wrong, code, words) in [
         (Wrong { particles: 2, ..right }, 2, "`algorithm.particles` is 1, and `Algorithm::particles` returns 2"),
-        (Wrong { columns: &["mine", "nll"], ..right }, 2, "`Capabilities::columns` has `nll`, which is a metric"),
+        (
+            Wrong { columns: &["mine", "nll"], ..right },
+            2,
+            "`Capabilities::columns` has `nll`, which `rounds.csv` has already",
+        ),
+        (Wrong { columns: &["round"], ..right }, 2, "has `round`, which"),
+        (Wrong { columns: &["evaluation_seconds"], ..right }, 2, "has `evaluation_seconds`, which"),
+        (Wrong { columns: &["lr_factor"], ..right }, 2, "has `lr_factor`, which"),
+        (Wrong { columns: &["validation_brier"], ..right }, 2, "has `validation_brier`, which"),
+        (Wrong { columns: &["rejected"], ..right }, 2, "has `rejected`, which"),
+        (Wrong { columns: &["spread"], ..right }, 2, "has `spread`, which"),
+        (Wrong { columns: &["mine", "mine"], ..right }, 2, "has `mine`, which"),
         (Wrong { loses: true, ..right }, 1, "round 1: the server's particle 0 is not finite after the replies"),
     ] {
         let (found, message) = error(wrong).unwrap();

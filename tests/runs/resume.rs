@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::common::place::{Place, cells, pets};
-use crate::common::{algorithms, bits, has_clients, has_key};
+use crate::common::{algorithms, algorithms_that, bits, has_clients, has_key, needs_plain_steps};
 use fedstein::backend::Flex;
 use fedstein::checkpoint::codec;
 use fedstein::error::RunError;
@@ -28,11 +28,8 @@ const ROUNDS: usize = 6;
 
 /// Six rounds of three clients, so that each is visited before a stop and after it; minibatches that divide no client.
 fn small(kind: &str, more: &[&str]) -> Overrides {
-    let optimizer = match kind {
-        "scaffold" | "fedsgd" | "per-fedavg" | "pfedme" => "sgd",
-        _ => "adagrad",
-    };
-    let several = !matches!(kind, "dsvgd" | "u-dsvgd");
+    let optimizer = if needs_plain_steps(kind) { "sgd" } else { "adagrad" };
+    let several = !algorithms_that(|can| can.one_client_per_round).contains(&kind);
     let mut set = vec![
         format!("rounds={ROUNDS}"),
         format!("algorithm.kind={kind}"),

@@ -3,13 +3,19 @@
 use fedstein_schema::{UnusedKeys, list};
 
 use super::{Config, Own, RobustRule, Rotate, is_of_data_set};
-use crate::algorithm::AlgorithmConfig;
+use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::datasets::DataConfig;
 use crate::federation::faults::Fault;
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
 const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
+
+/// That these keys have no effect, unless there are none.
+fn sentence(unused: &[&str], why: &str) -> Option<String> {
+    let verb = if unused.len() == 1 { "has" } else { "have" };
+    (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
+}
 
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
 type Rule = (bool, &'static [&'static str], String);
@@ -21,10 +27,6 @@ impl Config {
     /// - `changed`: the keys that do not have their default, as `section.key`.
     /// - `own`: what the program brings.
     pub(super) fn without_effect(&self, changed: &[String], own: Own) -> Vec<String> {
-        let sentence = |unused: &[&str], why: &str| {
-            let verb = if unused.len() == 1 { "has" } else { "have" };
-            (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
-        };
         let by_rule = |(_, keys, why): Rule| {
             let is_one =
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
@@ -50,6 +52,23 @@ impl Config {
             .chain(sentence(&unused, "the rows are the program's own"))
             .chain(sentence(&of_schedule, "the program selects the clients"))
             .collect()
+    }
+
+    /// A sentence for each reason why keys of a program's own algorithm have no effect: what it says of them is known when the
+    /// program hands it over, after the config was read.
+    pub(in crate::experiment) fn own_without_effect(&self, algorithm: &dyn Algorithm) -> Vec<String> {
+        let AlgorithmConfig::Own(own) = &self.algorithm else { return Vec::new() };
+        let kind = algorithm.kind();
+        let is_changed = |name: &&str| {
+            let default = kind.key(name).and_then(|key| key.default).map(|default| default.to_value());
+            own.keys.get(*name).is_some_and(|value| Some(value) != default.as_ref())
+        };
+        let of_reason = |UnusedKeys { keys, why }: UnusedKeys| {
+            let paths: Vec<String> =
+                keys.iter().copied().filter(is_changed).map(|key| format!("algorithm.{key}")).collect();
+            sentence(&paths.iter().map(String::as_str).collect::<Vec<_>>(), &why)
+        };
+        algorithm.unused_keys().into_iter().filter_map(of_reason).collect()
     }
 
     fn rules(&self, own: Own) -> Vec<Rule> {
