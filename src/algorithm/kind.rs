@@ -57,9 +57,9 @@ pub trait Algorithm: fmt::Debug + Send + Sync {
         VisitCost { steps: usize::MAX, draws: usize::MAX }
     }
 
-    /// How many numbers a client keeps besides its rows and its particles, known before they are computed: a site refuses a run
-    /// in which they are more than its `[limits]`.
-    fn kept_numbers(&self, _setup: &Setup) -> usize {
+    /// How many numbers a client holds in memory during a visit besides its rows and its particles, known before they are
+    /// computed: a site refuses a run in which they are more than its `[limits]`.
+    fn held_numbers(&self, _setup: &Setup) -> usize {
         0
     }
 

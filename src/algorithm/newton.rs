@@ -343,7 +343,7 @@ impl Algorithm for NewtonConfig {
         self.local.cost(rows)
     }
 
-    fn kept_numbers(&self, setup: &Setup) -> usize {
+    fn held_numbers(&self, setup: &Setup) -> usize {
         let (count, dim) = (setup.initial.count(), setup.initial.dim());
         let probe = Self::probe(setup);
         // G, and the curvature with the second moments.

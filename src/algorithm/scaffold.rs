@@ -129,7 +129,7 @@ impl ClientHalf for Client {
         // Both sides add the same change, so that Σ_k c_k = K·c holds whatever the precision in which it is sent.
         let change = as_sent(change, request.wire, &self.session)?;
         let sent = change.to_array()?;
-        // The server would refuse this reply, and then c_k must not have changed either.
+        // The server would refuse this reply; here the cause is known.
         if sent.values.first_non_finite().is_some() {
             return Err(RunError::Config("the control variate is not finite; optimizer.lr is too small for it".into()));
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::assemble::{check_size, squared_residuals};
 use super::client_config;
 use super::config::{Config, EvaluationRows};
-use super::evaluate::Predicted;
+use super::evaluate::{Predicted, target_scale};
 use super::prior_correction;
 use super::rotation;
 use super::site_results::{self, Kept, SiteResults};
@@ -20,7 +20,6 @@ use crate::error::RunError;
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::Scale;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
@@ -205,10 +204,11 @@ impl SiteClient {
         let shard = Shard::new(table.clone(), (0..rows).collect(), session.clone());
         let width = table.width();
         let setup = config.setup(&model, (roster, vec![(client, shard)]), width, initial, &session);
-        let (kept, most) = (config.algorithm.kept_numbers(&setup), self.site.limits.numbers);
-        if kept > most {
+        let (held, most) = (config.algorithm.held_numbers(&setup), self.site.limits.numbers);
+        if held > most {
             return Err(RunError::Config(format!(
-                "a client of algorithm kind `{}` keeps {kept} numbers for this model; limits.numbers of this site is {most}",
+                "a client of algorithm kind `{}` holds {held} numbers in memory for this model, besides rows and particles; limits.numbers \
+                 of this site is {most}",
                 config.algorithm.name()
             )));
         }
@@ -229,7 +229,7 @@ impl SiteClient {
             calibration: CalibrationRows::new(held(scored.calibration)),
             corrections,
             test: if tells_test { test.clone() } else { held(none) },
-            scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
+            scale: target_scale(normalisation),
             chunk: config.evaluation.chunk,
             bins: config.evaluation.bins,
         };

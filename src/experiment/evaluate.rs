@@ -142,6 +142,11 @@ pub struct Evaluator {
     exact: Option<Exact>,
 }
 
+/// The mean and standard deviation that bring standardised targets back; the identity where targets are as they were read.
+pub(super) fn target_scale(normalisation: &Normalisation) -> Scale {
+    normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd })
+}
+
 impl Evaluator {
     /// Prepares the evaluation of a test set.
     ///
@@ -155,7 +160,7 @@ impl Evaluator {
         config: EvaluatorConfig,
     ) -> Result<Self, RunError> {
         let targets = test.targets.clone();
-        let scale = normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
+        let scale = target_scale(normalisation);
         let table = Table::new(test, normalisation);
         let exact = match model.task() {
             Task::Density => exact(&*model, &table, config.temperature, &session)?,

@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use super::client_predictor::ClientPredictor;
 use super::config::Config;
-use super::evaluate::{Predicted, predict_rows};
+use super::evaluate::{Predicted, predict_rows, target_scale};
 use super::finished::Finished;
 use super::own_model;
 use crate::backend::Session;
@@ -242,8 +242,6 @@ impl Finished {
         if let Some(log_ratios) = &self.card.prior_correction {
             PriorCorrection::of_log_ratios(log_ratios.clone()).apply(&mut values);
         }
-        let scale = normalisation.target.as_ref();
-        let scale = scale.map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd });
-        Ok(Outputs { values, particles, width, scale })
+        Ok(Outputs { values, particles, width, scale: target_scale(normalisation) })
     }
 }

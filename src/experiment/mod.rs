@@ -26,7 +26,6 @@ mod lr_schedule;
 mod model_card;
 pub mod new_rows;
 mod outcome;
-pub mod outside;
 mod own_model;
 mod participation;
 pub mod personal;
@@ -52,6 +51,7 @@ mod site_results;
 mod sites;
 pub mod split;
 mod stop;
+pub mod training_range;
 
 pub use artifact::Artifacts;
 pub(crate) use assigned::check_rows;

@@ -16,14 +16,14 @@ use crate::datasets::{Dataset, Normalisation, Partition, Targets};
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::{ClientScores, Evaluation, Metric, PersonalColumn, PersonalScores, Scale, View};
+use crate::metrics::{ClientScores, Evaluation, Metric, PersonalColumn, PersonalScores, View};
 use crate::models::Model;
 use crate::protocol::ClientId;
 use crate::report::{ClientNames, PersonalRow, PersonalTable, csv};
 use crate::rows::Table;
 
 use super::config::{Config, StopMetric};
-use super::evaluate::EvaluatorConfig;
+use super::evaluate::{EvaluatorConfig, target_scale};
 use super::round_evaluator::OwnScores;
 
 /// Columns of `rounds.csv`; undefined ones are `None`.
@@ -171,7 +171,7 @@ impl HeldOutRows {
             calibration: CalibrationRows::new(held(self.train.clone(), calibration)),
             validation: held(self.train, validation),
             corrections,
-            scale: normalisation.target.as_ref().map_or(Scale::IDENTITY, |t| Scale { mean: t.mean, sd: t.sd }),
+            scale: target_scale(normalisation),
             chunk: config.chunk,
             bins: config.bins,
         }

@@ -1,5 +1,6 @@
 //! The server, the clients and the messages between them.
 
+mod attendance;
 mod client_calibration;
 pub mod client_evaluator;
 mod client_map;
@@ -17,7 +18,6 @@ pub mod parked;
 pub mod prior_correction;
 pub mod quarantine;
 pub mod robust;
-mod roster;
 mod saved;
 pub mod server;
 pub mod validate;

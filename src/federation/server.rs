@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
+use super::attendance::{Attempt, Attendance, ReplyStatus};
 use super::combine::combine;
 use super::event::{Event, EventKind};
 use super::exchange::{RequestOutcome, Traffic, exchange};
@@ -15,7 +16,6 @@ use super::fault_policy::{FaultPolicy, Rules};
 use super::fleet::Fleet;
 use super::inquiry::ask_clients;
 use super::outlier::outlier_scores;
-use super::roster::{Attempt, ReplyStatus, Roster};
 use crate::backend::Session;
 use crate::error::RunError;
 use crate::protocol::{
@@ -215,8 +215,8 @@ impl Federation<'_> {
     ) -> Result<(), RunError> {
         let Rules { deadline, min_replies, repeats, .. } = self.policy.rules;
         let needed = min_replies.min(selected.len()).max(1);
-        let mut roster = Roster::new(round, selected, self.rows.len());
-        let mut attempt = roster.first(&self.policy.reliability.quarantine, needed);
+        let mut attendance = Attendance::new(round, selected, self.rows.len());
+        let mut attempt = attendance.first(&self.policy.reliability.quarantine, needed);
         self.server.begin(round, &attempt.asked)?;
         loop {
             gathered.attempts += 1;
@@ -225,15 +225,15 @@ impl Federation<'_> {
             let outcomes = exchange(self.fleet, &requests, deadline, watch, traffic, &mut gathered.events)?;
             for (request, outcome) in requests.into_iter().zip(outcomes) {
                 let client = request.client;
-                roster.note(client, self.classify_reply(gathered, request, outcome));
+                attendance.note(client, self.classify_reply(gathered, request, outcome));
             }
-            let usable = roster.usable();
+            let usable = attendance.usable();
             if usable >= needed {
                 return Ok(());
             }
             let next = match gathered.attempts > repeats {
                 true => Vec::new(),
-                false => roster.again(&self.policy.reliability.quarantine, needed - usable),
+                false => attendance.again(&self.policy.reliability.quarantine, needed - usable),
             };
             if next.is_empty() {
                 return Err(gathered.failure(round, usable, needed));

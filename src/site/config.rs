@@ -92,7 +92,7 @@ pub const MOST_INDEX: usize = 999_999;
 pub struct SiteLimits {
     /// The size of a message's arrays in MiB.
     pub megabytes: u64,
-    /// The number of coordinates of all particles together, and of the features of all rows.
+    /// The size of each thing that is computed with, in numbers: its key lists them.
     pub numbers: usize,
     /// The number of local steps of a visit; steps within a step multiply.
     pub steps: usize,
@@ -161,13 +161,13 @@ const LIMITS: &[Key] = &[
         "numbers",
         whole(1, i32::MAX as i64),
         I(1 << 28),
-        "Largest number of coordinates of all particles together (N·d), of the features of all rows, of the matrices of all pairs of particles (N²), and of what a client of `newton-dsvgd` keeps of curvatures and moments, that is computed with.",
+        "Largest size, in numbers, of each of these: the coordinates of all particles (N·d), all draws of a step (`algorithm.samples` times d), the matrices of pairs of particles (N²), the features of all rows, and the curvatures and moments that a client of `newton-dsvgd` holds during a visit.",
     ),
     key(
         "steps",
         COUNT,
         I(1_000_000),
-        "Largest number of local steps that a server may ask for in one visit; steps within a step multiply (`pfedme`, `pfedgp`).",
+        "Largest number of local steps that a server may ask for in one visit; steps within a step multiply (`inner_steps`, `inference_steps`).",
     ),
 ];
 

@@ -242,7 +242,7 @@ fn a_site_keeps_no_more_numbers_of_curvatures_and_pairs_of_particles_than_its_li
     let kept = count * (dim + 9 + 5 + 4 + 16);
     after.site.limits.numbers = kept - 1;
     let reason = after.refusal(&begin);
-    assert!(reason.contains(&format!("keeps {kept} numbers")), "{reason}");
+    assert!(reason.contains(&format!("holds {kept} numbers")), "{reason}");
     after.site.limits.numbers = kept;
     assert!(matches!(open(after.answer(&begin)).unwrap().content, Content::Ready { .. }));
 

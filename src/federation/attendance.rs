@@ -24,9 +24,9 @@ pub(super) enum ReplyStatus {
     Failed,
 }
 
-/// The clients of one round.
+/// Which clients were asked in a round, and how they replied.
 #[derive(Debug)]
-pub(super) struct Roster<'a> {
+pub(super) struct Attendance<'a> {
     round: usize,
     selected: &'a [ClientId],
     /// The number of clients K.
@@ -43,8 +43,8 @@ pub(super) struct Attempt {
     pub skipped: Vec<ClientId>,
 }
 
-impl<'a> Roster<'a> {
-    /// A roster with the clients that the schedule selected of K.
+impl<'a> Attendance<'a> {
+    /// Before the first request of a round, of the clients that the schedule selected out of K.
     pub fn new(round: usize, selected: &'a [ClientId], clients: usize) -> Self {
         Self { round, selected, clients, status: BTreeMap::new() }
     }
@@ -100,14 +100,14 @@ mod tests {
         let mut quarantine = Quarantine::default();
         quarantine.record_bad_reply(1, 1, 4);
         quarantine.record_bad_reply(1, 2, 4);
-        let attempt = |selected: &[ClientId], need| Roster::new(3, selected, 4).first(&quarantine, need);
+        let attempt = |selected: &[ClientId], need| Attendance::new(3, selected, 4).first(&quarantine, need);
         assert_eq!(attempt(&[0, 1, 2], 2), Attempt { asked: vec![0, 2], skipped: vec![1] });
         assert_eq!(attempt(&[0, 1, 2], 3), Attempt { asked: vec![0, 2, 3], skipped: vec![1] });
         assert_eq!(attempt(&[1], 1), Attempt { asked: vec![2], skipped: vec![1] });
-        assert_eq!(Roster::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "the quarantine is over");
-        assert_eq!(Roster::new(3, &[1], 2).first(&quarantine, 1).asked, [0]);
+        assert_eq!(Attendance::new(7, &[1], 4).first(&quarantine, 1).asked, [1], "the quarantine is over");
+        assert_eq!(Attendance::new(3, &[1], 2).first(&quarantine, 1).asked, [0]);
         let alone = Quarantine::default();
-        assert_eq!(Roster::new(3, &[0], 1).first(&alone, 1), Attempt { asked: vec![0], skipped: vec![] });
+        assert_eq!(Attendance::new(3, &[0], 1).first(&alone, 1), Attempt { asked: vec![0], skipped: vec![] });
     }
 
     #[test]
@@ -116,14 +116,14 @@ mod tests {
         for round in [1, 2] {
             quarantine.record_bad_reply(3, round, 8);
         }
-        let mut roster = Roster::new(3, &[4, 0, 1], 6);
+        let mut attendance = Attendance::new(3, &[4, 0, 1], 6);
         for (client, status) in [(4, ReplyStatus::Usable), (0, ReplyStatus::Missing), (1, ReplyStatus::Refused)] {
-            roster.note(client, status);
+            attendance.note(client, status);
         }
-        assert_eq!(roster.usable(), 1);
-        assert_eq!(roster.again(&quarantine, 2), [5, 2]);
-        assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3, 1]);
-        roster.note(1, ReplyStatus::Failed);
-        assert_eq!(roster.again(&quarantine, 9), [5, 2, 0, 3]);
+        assert_eq!(attendance.usable(), 1);
+        assert_eq!(attendance.again(&quarantine, 2), [5, 2]);
+        assert_eq!(attendance.again(&quarantine, 9), [5, 2, 0, 3, 1]);
+        attendance.note(1, ReplyStatus::Failed);
+        assert_eq!(attendance.again(&quarantine, 9), [5, 2, 0, 3]);
     }
 }
