@@ -18,14 +18,15 @@ pub fn parse(source: Source<'_>) -> Result<Table, ConfigError> {
 }
 
 fn syntax(source: Source<'_>, error: &Error) -> ConfigError {
-    let start = error.span().map_or(0, |span| span.start).min(source.text.len());
+    let span = error.span().unwrap_or_default();
+    let start = span.start.min(source.text.len());
     let before = source.text.get(..start).unwrap_or_default();
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    ConfigError::Syntax {
-        at: format!("{}, line {}", source.name, line_of(source.text, start)),
-        column,
-        message: error.message().replace('\n', "; "),
-    }
+    let message = match (error.message(), source.text.get(span)) {
+        ("duplicate key", Some(name)) if !name.is_empty() => format!("`{name}` is there already, on a line above"),
+        (message, _) => message.replace('\n', "; "),
+    };
+    ConfigError::Syntax { at: format!("{}, line {}", source.name, line_of(source.text, start)), column, message }
 }
 
 /// The line, from 1, of a byte offset.

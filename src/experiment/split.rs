@@ -12,6 +12,7 @@ use crate::error::RunError;
 use crate::random::Streams;
 use crate::report::csv::text_cell;
 use crate::report::files::{FileError, create_private, write_atomic};
+use crate::site::is_formula;
 
 use super::assigned::{Assigned, assigned};
 use super::config::{ClassWeights, Config};
@@ -76,6 +77,14 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         return Err(RunError::Config(format!("data.leave_out: {problem}")));
     }
     let Assigned { data, partition, notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    if let Targets::Classes { names, .. } = &data.train.targets
+        && let Some(name) = names.iter().find(|name| is_formula(name))
+    {
+        return Err(RunError::Config(format!(
+            "the class `{}` is a formula for a spreadsheet, which no site may have; rename it in the table",
+            name.escape_debug()
+        )));
+    }
     let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
     let names = site_names(clients.len(), partition.names());

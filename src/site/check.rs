@@ -173,7 +173,7 @@ fn short(field: &str, names: &[String]) -> Result<(), String> {
 
 /// Whether a text of the table of predictions is a formula for a spreadsheet that calls something. `+++`, `-1` and `+ve` are
 /// none.
-pub(super) fn is_formula(text: &str) -> bool {
+pub(crate) fn is_formula(text: &str) -> bool {
     match text.chars().next() {
         Some('=' | '\t' | '\r') => true,
         Some('+' | '-' | '@') => text.contains(['(', '|', '!']),

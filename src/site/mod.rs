@@ -37,6 +37,7 @@ mod pooled_tables;
 
 pub use agree::{Agreement, Means, agree};
 pub use check::MOST_ROWS;
+pub(crate) use check::is_formula;
 pub(crate) use config::states_are_apart;
 pub use config::{MOST_INDEX, NO_PRODUCTS, NO_SUMS, NO_TEXTS, SiteConfig, SiteData, SiteLimits, Tell, schema};
 pub use describe::{ColumnsTold, Description, Sums, TargetDescription, describe, is_scored, print, problems};

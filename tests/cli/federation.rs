@@ -258,6 +258,13 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
         &["toy density"],
     );
+    let rows: String = (0..20).map(|row| format!("{row},{}\n", if row % 2 == 0 { "=cmd()" } else { "no" })).collect();
+    place.write("formula.csv", &format!("a,y\n{rows}"));
+    place.refuses(
+        "site split --set data.kind=csv --set data.path=formula.csv --set data.target=y --set partition.clients=2 --out other",
+        &["the class `=cmd()` is a formula for a spreadsheet"],
+    );
+    assert!(!place.path("other").exists());
 }
 
 #[test]
