@@ -3,8 +3,8 @@
 First a scikit-learn model, of which only the probabilities are needed. Then a federation of five hospitals that train a
 Bayesian network together, once with DSVGD's Newton factors and once with federated averaging.
 
-    pip install fedstein scikit-learn
-    python calibrate_and_train.py
+    pip install ./python scikit-learn pandas     # in a checkout of the repository
+    python python/examples/calibrate_and_train.py
 """
 
 # %% A model of scikit-learn and its report

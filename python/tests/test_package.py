@@ -50,6 +50,9 @@ def test_users_code_is_checked_against_the_types(tmp_path: Path) -> None:
         "reveal_type(fedstein.train().predict([[1.0]]))\n"
         "reveal_type(fedstein.report([[1.0]], [0]).ece)\n"
         "fedstein.report([[1.0]], [0], bin=3)\n"
+        "import numpy as np\n"
+        "fedstein.report([[1.0]], ['a'], classes=np.array(['a']))\n"
+        "fedstein.Data([[1.0]], [0], classes=np.arange(2), feature_names=np.array(['x']))\n"
     )
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", str(code)], capture_output=True, text=True)
     assert 'ndarray[tuple[Any, ...], dtype[floating[_64Bit]]]"' in done.stdout or "float64" in done.stdout, done.stdout
@@ -59,6 +62,11 @@ def test_users_code_is_checked_against_the_types(tmp_path: Path) -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert fedstein.__version__ == importlib.metadata.version("fedstein")
+
+
+def test_the_first_lines_of_an_example_install_it_from_a_checkout() -> None:
+    text = (PACKAGE / "examples" / "calibrate_and_train.py").read_text()
+    assert "pip install ./python scikit-learn pandas " in text and "pip install fedstein" not in text
 
 
 @pytest.mark.parametrize("example", sorted(path.name for path in (PACKAGE / "examples").glob("*.py")))

@@ -174,6 +174,136 @@ def test_the_columns_of_a_table_are_found_by_their_names(predictions: Prediction
         fedstein.report(frame.set_axis([*"aabc"], axis=1), list("abca") * 125, classes=list("abca"))
 
 
+@pytest.mark.parametrize(
+    ("columns", "labels"),
+    [
+        ([1.0, 2.0], [1, 2]),
+        ([1.0, 2.0], [1.0, 2.0]),
+        ([1.0, 0.0], [1, 0]),
+        ([1, 2], [1.0, 2.0]),
+        ([-1.0, 1.0], [-1, 1]),
+        (["1.0", "2.0"], [1, 2]),
+        ([True, False], [1, 0]),
+        ([True, False], [True, False]),
+        ([False, True], [0, 1]),
+        ([1, 0], [True, False]),
+        (["True", "False"], [1, 0]),
+        ([2.0, 1.0], ["2", "1"]),
+    ],
+)
+def test_labels_and_columns_are_matched_by_value(columns: list[Any], labels: Any) -> None:
+    p = np.tile([[0.9, 0.1], [0.2, 0.8]], (2, 1))
+    table = pd.DataFrame(p, columns=pd.Index(columns, dtype=object))
+    given = np.concatenate([labels, labels])
+    tables: list[Any] = [table, table.set_axis(pd.Index(columns), axis=1)]
+    tables.append(pl.DataFrame({str(name): p[:, at] for at, name in enumerate(columns)}))
+    for each in tables:
+        for of in (given, given.tolist(), given.astype(object)):
+            assert fedstein.report(each, of).accuracy == 1, (each.columns, of)
+            # The names in the other order, and a column that is none of them.
+            assert fedstein.report(each, of, classes=labels[::-1]).accuracy == 1
+    other = table.iloc[:, ::-1].set_axis(pd.Index(columns[::-1], dtype=object), axis=1)
+    assert fedstein.report(other, given).accuracy == 1
+
+
+def test_labels_that_are_no_names_of_columns_are_refused() -> None:
+    p = [[0.9, 0.1], [0.2, 0.8]]
+    for columns, labels, message in (
+        (["yes", "no"], [True, False], "labels have (True|False), which is not among the classes 'yes', 'no'"),
+        (["yes", "no"], np.array([True, 0], dtype=object), "labels have True, which is not among the classes"),
+        ([1.0, 2.0], [0, 1], "labels have 0, which is not among the classes '1.0', '2.0'"),
+        ([True, False], [0, 2], "labels have 2, which is not among the classes 'True', 'False'"),
+        (["a", "1.0"], [0, 1], "labels have 0, which is not among the classes 'a', '1.0'"),
+        (["p_1", "p_0"], [0, 1], "the column 'p_1' of the probabilities stands where 'p_0' belongs"),
+        (["a", "b"], ["a", "c"], "labels have 'c', which is not among the classes 'a', 'b'"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(pd.DataFrame(p, columns=columns), labels)
+    # True and 1 are different names where a column is called as each of them.
+    two = np.array([1, True], dtype=object)
+    assert fedstein.report(pd.DataFrame(p, columns=["1", "True"]), two).accuracy == 1
+    # Where two columns are the same number, the label's own spelling says which.
+    both = pd.DataFrame(p, columns=["1", "1.0"])
+    assert fedstein.report(both, ["1", "1.0"]).accuracy == 1
+    with pytest.raises(fedstein.DataError, match="several of the columns '1', '1.0' have the same name"):
+        fedstein.report(both, ["1.00", "1"])
+    assert fedstein.report(pd.DataFrame(p, columns=["p_0", "p_1"]), [0, 1]).accuracy == 1
+    assert fedstein.report(pd.DataFrame(p, columns=["no", "yes"]), [0, 1]).accuracy == 1
+
+
+def test_classes_are_all_columns_of_a_table_or_none() -> None:
+    p = pd.DataFrame({"dog": [0.9, 0.8], "cat": [0.1, 0.2]})
+    labels = ["dog", "dog"]
+    for table in (p, p.assign(id=[7, 8]), pl.DataFrame({"id": [7, 8], **p.to_dict("list"), "more": ["x", "y"]})):
+        assert fedstein.report(table, labels, classes=["cat", "dog"]).accuracy == 1
+    words = "the probabilities have no column 'cat', and one for 'dog'; their columns are 'dog', 'cat '"
+    with pytest.raises(fedstein.DataError, match=words):
+        fedstein.report(p.rename(columns={"cat": "cat "}), labels, classes=["cat", "dog"])
+    with pytest.raises(fedstein.DataError, match="2 columns 'dog'"):
+        fedstein.report(p.assign(x=0.0).set_axis(["dog", "cat", "dog"], axis=1), labels, classes=["cat", "dog"])
+    # None of them: the columns are in their order.
+    other = p.set_axis(["p", "q"], axis=1)
+    assert fedstein.report(other, labels, classes=["dog", "cat"]).accuracy == 1
+    with pytest.raises(fedstein.DataError, match="classes has 1 name; the probabilities have 2 columns"):
+        fedstein.report(other, labels, classes=["dog"])
+    with pytest.raises(
+        fedstein.DataError, match="the column 'p_dog' of the probabilities stands where 'p_cat' belongs"
+    ):
+        fedstein.report(p.add_prefix("p_"), labels, classes=["cat", "dog"])
+    numbers = p.set_axis([1.0, 0.0], axis=1)
+    assert fedstein.report(numbers, [1, 1], classes=[0, 1]).accuracy == 1
+
+
+def test_the_groups_of_a_categorical_of_pandas_are_in_the_order_of_its_categories(predictions: Predictions) -> None:
+    probabilities, labels = predictions
+    age = pd.Series(np.arange(500) % 90)
+    bands = pd.cut(age, [-1, 30, 60, 100], labels=["young", "mid", "old"])
+    report = fedstein.report(probabilities, labels, groups=bands)
+    assert list(report.groups) == ["young", "mid", "old"] == [g["name"] for g in report.to_dict()["groups"]]
+    assert report.groups["mid"] == fedstein.report(probabilities[bands == "mid"], labels[bands == "mid"]).table()
+    gaps = bands.where(age < 80)
+    own = pd.Categorical(gaps, categories=["unused", "old", "mid", "young"])
+    assert list(fedstein.report(probabilities, labels, groups=own).groups) == ["old", "mid", "young", "nan"]
+    halves = pd.Series(pd.Categorical((age % 2).astype(float), categories=[1.0, 0.5, 0.0]))
+    assert list(fedstein.report(probabilities, labels, groups=halves).groups) == ["1", "0"]
+    mean, sd = np.zeros(500), np.ones(500)
+    assert list(fedstein.report_regression(mean, sd, mean, groups=bands).groups) == ["young", "mid", "old"]
+
+
+def test_values_without_rows_or_without_an_order_are_refused() -> None:
+    p = [[0.9, 0.1], [0.2, 0.8]]
+    for labels, message in (
+        ((at for at in (0, 1)), "^labels: a generator is read once; pass a list or an array$"),
+        (map(int, "01"), "^labels: a map is read once"),
+        ({0, 1}, "^labels: a set has no rows in an order"),
+        ({0: 1, 1: 0}, "^labels: a dict has no rows in an order"),
+    ):
+        with pytest.raises(fedstein.DataError, match=message):
+            fedstein.report(p, labels)
+    with pytest.raises(fedstein.DataError, match="^probabilities: a generator is read once"):
+        fedstein.report((row for row in p), [0, 1])
+    lazy = pl.DataFrame({"a": [0.9, 0.2], "b": [0.1, 0.8]}).lazy()
+    with pytest.raises(
+        fedstein.DataError, match=r"^probabilities: a LazyFrame has no rows yet; pass its .collect\(\)$"
+    ):
+        fedstein.report(lazy, [0, 1])
+    with pytest.raises(fedstein.DataError, match=r"^features: a LazyFrame has no rows yet; pass its .collect\(\)$"):
+        fedstein.Data(lazy, [0, 1])
+    with pytest.raises(fedstein.DataError, match=r"^targets: a LazyFrame has no rows yet"):
+        fedstein.report_regression([0.0], [1.0], lazy)
+    missing = pd.DataFrame({"a": [0.9, 0.2], "b": [0.1, None]}).astype("Float64")
+    with pytest.raises(fedstein.DataError, match="^probabilities: row 1 has no value in column 'b'; leave such rows"):
+        fedstein.report(missing, [0, 1])
+    with pytest.raises(fedstein.DataError, match="^probabilities: row 1 has no value in column 1; leave such rows"):
+        fedstein.report(np.array([[0.9, 0.1], [0.2, pd.NA]], dtype=object), [0, 1])
+    with pytest.raises(fedstein.DataError, match="^means: row 0 has no value; leave such rows"):
+        fedstein.report_regression(np.array([pd.NA, 0.5], dtype=object), [1.0, 1.0], [0.0, 0.0])
+    # Whole numbers and truth values are labels in an array of objects too.
+    assert fedstein.report(p, np.array([0, True], dtype=object)).accuracy == 1
+    with pytest.raises(fedstein.DataError, match="labels: row 1 is 9223372036854775808, which is out of range"):
+        fedstein.report(p, np.array([0, 2**63], dtype=object))
+
+
 def test_labels_are_found_by_the_texts_of_the_classes(predictions: Predictions) -> None:
     probabilities, labels = predictions
     want = fedstein.report(probabilities, labels).table()
@@ -182,6 +312,15 @@ def test_labels_are_found_by_the_texts_of_the_classes(predictions: Predictions) 
         assert fedstein.report(probabilities, given, classes=texts).table() == want
     binary = fedstein.report(probabilities[:, 0], labels == 0, classes=["False", "True"])
     assert binary.table() == fedstein.report(probabilities[:, 0], labels == 0).table()
+    # By value: floating point numbers that are whole, and truth values.
+    for given in (labels + 5.0, [str(label + 5.0) for label in labels]):
+        assert fedstein.report(probabilities, given, classes=texts).table() == want
+    first = fedstein.report(probabilities[:, 0], labels == 0).table()
+    assert fedstein.report(probabilities[:, 0], (labels == 0) * 1, classes=["False", "True"]).table() == first
+    with pytest.raises(
+        fedstein.DataError, match="labels have (True|False), which is not among the classes 'no', 'yes'"
+    ):
+        fedstein.report(probabilities[:, 0], labels == 0, classes=["no", "yes"])
     with pytest.raises(fedstein.DataError, match="labels have 9, which is not among the classes '5', '6'"):
         fedstein.report(probabilities, labels + 6, classes=texts)
 
@@ -235,7 +374,13 @@ def test_groups_of_any_type_are_sorted_and_named(predictions: Predictions) -> No
         (pd.Categorical(["b", "a"] * 250), ["a", "b"]),
         (pl.Series(["b", "a"] * 250), ["a", "b"]),
         (np.where(year == 9, np.nan, 0.5), ["0.5", "nan"]),
-        ([None, "x"] * 250, ["None", "x"]),
+        ([None, "x"] * 250, ["x", "None"]),
+        # A missing value makes whole numbers floating point numbers, and is the last group.
+        (pd.Series(year).astype("Int64").where(year != 11), ["9", "10", "nan"]),
+        (pd.Series(np.where(year == 11, np.nan, year)), ["9", "10", "nan"]),
+        (np.where(year == 11, None, year), ["9", "10", "None"]),
+        (np.where(year == 11, None, year.astype(float)), ["9", "10", "None"]),
+        (np.where(year == 9, 0.5, year), ["0.5", "10.0", "11.0"]),
         ([1, "x"] * 250, ["1", "x"]),
         (np.array([1, 1.0] * 250, dtype=object), ["1"]),
         (year > 9, ["False", "True"]),
@@ -261,7 +406,7 @@ def test_a_wrong_row_is_named() -> None:
         (good, [0, -1], r"row 1: label -1 is below 0"),
         (good, [0, 0.5], r"row 1 is 0.5, which is no whole number"),
         (good, ["a", "b"], r"pass the names of the columns as classes"),
-        (good, [0], r"1 labels for 2 rows of probabilities"),
+        (good, [0], r"1 label for 2 rows of probabilities"),
         ([[[0.5, 0.5]]], [0], r"shape \[1, 1, 2\]; they must be \[n, C\]"),
         ([], [], r"no rows"),
         ([["x", "y"]], [0], r"are not numbers"),
@@ -275,6 +420,10 @@ def test_a_wrong_row_is_named() -> None:
         ({"title": 3}, "title: 3 must be a text"),
         ({"classes": 2}, "classes: 2 must be a sequence of names"),
         ({"classes": "ab"}, "classes: 'ab' must be a sequence of names"),
+        # Neither has an order that anybody has written down.
+        ({"classes": {"a", "b"}}, "classes: {.*} must be a sequence of names"),
+        ({"classes": frozenset("ab")}, "classes: frozenset.* must be a sequence of names"),
+        ({"classes": {"a": 0, "b": 1}}, "classes: {.*} must be a sequence of names"),
     ):
         with pytest.raises(fedstein.DataError, match=message):
             fedstein.report(good, [0, 1], **keys)
@@ -370,6 +519,16 @@ def test_a_report_shows_itself_and_replaces_only_reports(predictions: Prediction
     Path("mine/thesis.tex").write_text("years")
     with pytest.raises(fedstein.ConfigError, match="`mine` is not empty and holds no report"):
         report.save("mine")
+    # The report of another program.
+    for text in ('{"created": 1.5, "exitcode": 0, "tests": []}', "[]", "not JSON", '{"title": "x", "task": "y"}'):
+        Path("mine/report.json").write_text(text)
+        Path("mine/confusion.svg").write_text("of the user")
+        with pytest.raises(fedstein.ConfigError, match="`mine` is not empty and holds no report of fedstein"):
+            report.save("mine")
+        assert Path("mine/report.json").read_text() == text and Path("mine/confusion.svg").exists()
+    assert not Path("mine/report.html").exists()
+    with pytest.raises(fedstein.ConfigError, match="^directory is 3; it must be a path$"):
+        report.save(3)  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="has no rmse; it has n, "):
         _ = report.rmse
 

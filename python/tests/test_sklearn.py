@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import fedstein
@@ -49,6 +50,13 @@ def test_without_rounds_a_fit_is_as_long_as_held_out_rows_say() -> None:
     X, y = load_iris(return_X_y=True)
     run = FedsteinClassifier(random_state=0, hidden=(4,)).fit(X, y).run_
     best = np.nanargmin(run.rounds["nll"])
+    # Nothing is to be said of test rows, which an estimator does not have.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FedsteinClassifier(random_state=0, hidden=(4,)).fit(X, y)
+        FedsteinRegressor(random_state=0, hidden=(4,)).fit(X, y)
+    with pytest.warns(fedstein.RunWarning, match="never train"):
+        FedsteinClassifier(random_state=0, hidden=(4,), rounds=1).fit(X, y, clients=np.arange(150) % 5)
     assert run.config["rounds"] == 100 and run.config["stop"]["patience"] == 10
     # The rows that are held out are scored, and the best round of these is taken.
     assert run.evaluation["rows"] == len(run.labels) == 15

@@ -288,8 +288,14 @@ def test_targets_of_objects_and_nullable_numbers_have_the_task_of_their_values()
     fractions = [Fraction(number) for number in values]
     for y in (np.array(values, dtype=object), [Decimal(str(number)) for number in values], fractions):
         assert fedstein.Data(X, np.array(y, dtype=object)).classes is None
-    # Without a fraction, with a text, and truth values: classes.
-    for y in ([0, 1.0, 2, 3, 4, 5], [0.5, "1", 2, 3, 4, "5"], [True, False] * 3):
+    # Also where all are whole.
+    for y in ([0, 1.0, 2, 3, 4, 5], [float(number) for number in range(6)], [Decimal(number) for number in range(6)]):
+        assert fedstein.Data(X, pd.Series(y, dtype=object)).classes is None
+        assert fedstein.Data(X, np.array(y, dtype=object), task="classification").classes is not None
+    prices = pl.Series([0, 10, 20, 30, 40, 50]).cast(pl.Decimal(10, 2))
+    assert fedstein.Data(X, prices).classes is None
+    # Whole numbers by their type, with a text, and truth values: classes.
+    for y in ([0, 1, 2, 3, 4, 5], [0.5, "1", 2, 3, 4, "5"], [True, False] * 3):
         array = np.array(y, dtype=object)
         if "1" in y:
             with pytest.raises(fedstein.DataError, match="cannot be sorted"):
@@ -366,7 +372,7 @@ def test_a_regression_predicts_in_its_own_unit() -> None:
         (None, {"rounds": 0}, "^`rounds` cannot be 0; it must be"),
         (None, {"rounds": None}, "`rounds` cannot be None; leave it out"),
         (None, {"rounds": object()}, "`rounds` cannot be a object"),
-        (None, {"optimizer": {"lr": float("nan")}}, "`optimizer.lr` cannot be nan"),
+        (None, {"optimizer": {"lr": float("nan")}}, "^`optimizer.lr` cannot be nan; a number must be finite$"),
         ({"roundz": 3}, {}, "^unknown key `roundz`"),
         ({"a=b": 3}, {}, "'a=b' is not the name of a key"),
         ("rounds = ", {}, "the config, line 1, column 10: not valid TOML"),
@@ -399,6 +405,9 @@ def test_wrong_rows_are_refused() -> None:
         (lambda: fedstein.Data(X, y, test=[X, y]), "test must be a share of the rows"),  # type: ignore[arg-type]
         (lambda: fedstein.Data(X, y, seed=-1), "seed: -1 must be from 0"),
         (lambda: fedstein.Data(X, y, feature_names="abc"), "feature_names: 'abc' must be a sequence of names"),
+        (lambda: fedstein.Data(X, y, feature_names={*"abc"}), "feature_names: {.*} must be a sequence of names"),
+        (lambda: fedstein.Data(X, y, classes={"alder", "birch", "yew"}), "classes: {.*} must be a sequence of names"),
+        (lambda: fedstein.Data(X, y, classes=dict.fromkeys(y)), "classes: {.*} must be a sequence of names"),
         (lambda: fedstein.Data(X, y, clients=sites, test=(X, y)), r"pass test=\(X, y, clients\)"),
         (lambda: fedstein.Data(X, y, test=(X, y, sites)), "pass clients="),
         (lambda: fedstein.Data(X, y, test=(X[:, :2], y)), "shape"),
@@ -414,6 +423,51 @@ def test_wrong_rows_are_refused() -> None:
         fedstein.train(data=(X, y), progress=False)  # type: ignore[arg-type]
     with pytest.raises(fedstein.ConfigError, match="tells two classes apart"):
         fedstein.train(data=fedstein.Data(X, y), model={"kind": "blr"}, progress=False)
+
+
+def test_an_argument_of_another_type_is_named() -> None:
+    X, y, _ = trees()
+    data = fedstein.Data(X, y)
+    run = fedstein.train(data=data, progress=False, partition={"calibration": 0.3}, **SMALL)
+    for call, message in (
+        (lambda: fedstein.train(force="x", progress=False), "^force is 'x'; it must be True or False$"),  # type: ignore[arg-type]
+        (lambda: fedstein.train(out=3, progress=False), "^out is 3; it must be a path$"),  # type: ignore[arg-type]
+        (lambda: fedstein.train(data_dir=3, progress=False), "^data_dir is 3; it must be a path$"),  # type: ignore[arg-type]
+        (lambda: fedstein.open(None), "^path is None; it must be a path$"),  # type: ignore[arg-type]
+        (lambda: fedstein.resume(None), "^path is None; it must be a path$"),  # type: ignore[arg-type]
+        (lambda: run.report(3), "^out is 3; it must be a path$"),  # type: ignore[arg-type]
+        (lambda: run.report(compare=[3]), "^a run of `compare` is 3; it must be a path$"),  # type: ignore[list-item]
+        (lambda: run.report(other_rows=0.5), "^other_rows is 0.5; it must be True or False$"),  # type: ignore[arg-type]
+        (lambda: run.predict(X, raw="x"), "^raw is 'x'; it must be True or False$"),  # type: ignore[call-overload]
+        (lambda: run.predict(X, return_members=2), "^return_members is 2; it must be True or False$"),  # type: ignore[call-overload]
+        (lambda: run.predict_sets(X, level="a"), "^level is 'a'; it is a share of the rows, above 0 and below 1"),  # type: ignore[arg-type]
+        (lambda: run.predict_sets(X, level=95), "^level is 95; it is a share of the rows, above 0 and below 1"),
+        (lambda: run.predict_sets(X, level=float("nan")), "^level is nan; it is a share of the rows"),
+    ):
+        with pytest.raises(fedstein.ConfigError, match=message):
+            call()
+    assert np.array_equal(run.predict_sets(X, level=np.float32(0.5)), run.predict_sets(X, level=0.5))
+
+
+def test_damaged_rounds_are_an_error_of_the_package() -> None:
+    run = fedstein.train(out="run", progress=False, **SMALL)
+    file = Path("run/rounds.csv")
+    text = file.read_text()
+    lines = text.splitlines(keepends=True)
+    for damaged, message in (
+        ("", "cannot read the file `run/rounds.csv`: it has no columns"),
+        (text[: -len(lines[-1]) // 2], r"run/rounds.csv, line 4: \d+ cells; there must be \d+"),
+        ("".join([lines[0], lines[1][: len(lines[1]) // 2]]), r"run/rounds.csv, line 2: \d+ cells; there must be \d+"),
+        ("".join([lines[0], lines[1].replace("1,", "x,", 1)]), "run/rounds.csv, column `round`: invalid literal"),
+    ):
+        file.write_text(damaged)
+        with pytest.raises(fedstein.ConfigError, match=message):
+            _ = run.rounds
+    file.unlink()
+    with pytest.raises(fedstein.ConfigError, match="cannot read the file `run/rounds.csv`: No such file"):
+        _ = run.rounds
+    file.write_text(text)
+    assert run.rounds["round"].tolist() == [1, 2, 3]
 
 
 def test_a_row_without_a_label_or_a_client_is_named() -> None:
@@ -559,6 +613,8 @@ def test_progress_notes_and_warnings_have_their_usual_places(
     assert lines[0].startswith("digits-newton-bnn: newton-dsvgd, 4 particles") and len(lines) == 4
     assert re.match(r"round 3/3  client 2  accuracy 0\.\d+  NLL", lines[3])
     assert caplog.messages[0] == lines[0]
+    assert len(caplog.messages) == 2
+    assert re.match(r"digits-newton-bnn is complete, accuracy=0\.\d+, nll=.*, ece=", caplog.messages[1])
     seen: list[dict[str, Any]] = []
     fedstein.train(progress=seen.append, **SMALL)
     assert [record["round"] for record in seen] == [1, 2, 3] and 0 < seen[0]["accuracy"] < 1
@@ -589,6 +645,8 @@ def test_many_whole_numbers_are_taken_for_classes_with_a_warning() -> None:
     X = np.arange(60.0).reshape(30, 2)
     with pytest.warns(fedstein.RunWarning, match=r"y has 30 different whole numbers.*task=\"regression\" if not"):
         fedstein.Data(X, np.arange(30))
+    with pytest.warns(fedstein.RunWarning, match=r"y has 30 different whole numbers"):
+        fedstein.Data(X, pd.Series(np.arange(30), dtype=object))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fedstein.Data(X, np.arange(30), task="classification")
@@ -762,6 +820,17 @@ def test_runs_are_compared_in_one_report() -> None:
             fedstein.compare(single)  # type: ignore[arg-type]
     with pytest.raises(fedstein.DataError, match="compare is a str; it must be a list"):
         one.report(compare="two")
+
+
+def test_compared_runs_are_called_by_their_names_and_never_by_a_title() -> None:
+    runs = [fedstein.train(progress=False, name=name, **{**SMALL, "rounds": rounds}) for rounds, name in
+            ((1, "lr"), (2, "lr"), (3, "x"), (4, "lr"))]  # fmt: skip
+    for title in (None, "My comparison", "x"):
+        compared = fedstein.compare(runs, title=title).compared
+        assert list(compared) == ["lr", "lr (2)", "x", "lr (3)"]
+        assert [numbers["nll"] for numbers in compared.values()] == [run.evaluation["nll"] for run in runs]
+    assert list(runs[2].report(compare=[runs[0].path]).compared) == ["x", "lr"]
+    assert list(fedstein.report([0.2, 0.9], [0, 1], title="mine").compared) == ["mine"]
 
 
 LONG = "rounds=100000, algorithm={'particles': 4, 'local_steps': 5}, model={'hidden': [8]}"

@@ -185,10 +185,18 @@ impl TrainArgs {
     }
 }
 
-/// The experiment of a federation of sites. A config of other data may not take the number of clients: it is loaded without,
-/// and the run says what it needs.
+/// The experiment of a federation of sites, in which `[partition]` is not used: one whose kind does not take the number of
+/// clients is replaced. A config of other data may not take it either: it is loaded without, and the run says what it needs.
 fn load_for_sites(file: Option<&Path>, mut overrides: Overrides) -> Result<(Config, Resolved), ConfigError> {
     load(file, &overrides).or_else(|error| {
+        // A config whose own partition does not take the number is told what else is wrong with it.
+        let mut of_sites = overrides.clone();
+        of_sites.set.push("partition.kind=iid".into());
+        let error = match load(file, &of_sites) {
+            Ok(loaded) if loaded.0.rows_are_at_sites() => return Ok(loaded),
+            Err(ConfigError::Conflict(problem)) => ConfigError::Conflict(problem),
+            _ => error,
+        };
         overrides.set.retain(|set| !set.starts_with(CLIENTS));
         load(file, &overrides).ok().filter(|(config, _)| !config.rows_are_at_sites()).ok_or(error)
     })

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::output;
 use crate::cli::CliError;
 use crate::experiment::progress::{Observer, continuing};
+use crate::experiment::provenance::command_line;
 use crate::experiment::schema::Resolved;
 use crate::machine;
 use crate::metrics::Evaluation;
@@ -42,11 +43,10 @@ impl Log {
         outside("--log", path, out)?;
         output::check_as("--log", path, force || appends)?;
         output::check_parent("--log", path)?;
-        let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let mut about = Map::new();
         about.insert("name".into(), json!(name));
         about.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
-        about.insert("command".into(), json!(command));
+        about.insert("command".into(), json!(command_line()));
         let keys = flat(&resolved.table).map(|(key, value)| (key, json!(value)));
         about.insert("config".into(), Value::Object(keys.collect()));
         Ok(Arc::new(Self {

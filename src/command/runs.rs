@@ -10,7 +10,6 @@ use crate::experiment::inventory::{self, Difference, Entry, RunState};
 use crate::experiment::provenance::Provenance;
 use crate::experiment::run_dir;
 use crate::report::{HEADLINE, decimals};
-use crate::shell;
 
 /// Runs the command.
 ///
@@ -45,7 +44,7 @@ fn list(typed: &Runs) -> Result<String, CliError> {
                          `fedstein.resume`)",
                         entry.path.display()
                     ),
-                    false => shell::resume(&entry.path, &[]),
+                    false => inventory::resume(&entry.path),
                 };
                 let _ = writeln!(text, "stopped: {how}");
             }

@@ -14,8 +14,12 @@ use crate::remote::Parcel;
 pub(super) fn serve(file: &Path) -> Result<(), CliError> {
     for_site(file, |mut client, limits| {
         let (mut from, mut to) = (BufReader::new(io::stdin().lock()), BufWriter::new(io::stdout().lock()));
-        while let Some(parcel) = Parcel::read(&mut from, limits)? {
-            client.answer(parcel).write(&mut to)?;
+        while let Some(parcel) = Parcel::read_or_skip(&mut from, limits)? {
+            let answer = match parcel {
+                Ok(parcel) => client.answer(parcel),
+                Err(large) => client.refuse(&large),
+            };
+            answer.write(&mut to)?;
         }
         Ok(())
     })

@@ -25,7 +25,7 @@ use crate::particles::Particles;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
 use crate::random::Streams;
 use crate::remote::{
-    Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, open, seal, seal_failure,
+    Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, TooLarge, open, seal, seal_failure,
 };
 use crate::rows::{Shard, Table};
 use crate::site::{
@@ -101,6 +101,14 @@ impl SiteClient {
         let (run, number) = (opened.run, opened.number);
         let sealed = self.respond(opened).and_then(|(content, arrays)| seal(run, number, content, &arrays));
         sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, self.site.without_paths(&reason)))
+    }
+
+    /// The answer to a message whose arrays are larger than what the site reads.
+    pub fn refuse(&self, large: &TooLarge) -> Parcel {
+        let (bytes, most) = (large.bytes, self.site.limits.megabytes);
+        let reason =
+            format!("the message has {bytes} bytes of arrays: more than limits.megabytes of this site, {most} MiB");
+        seal_failure(0, &large.envelope, reason)
     }
 
     fn respond(&mut self, opened: Opened) -> Result<Answer, String> {

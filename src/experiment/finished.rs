@@ -19,13 +19,12 @@ use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
 use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores};
-use crate::shell;
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
 use super::personal::PersonalResults;
 use super::schema::{ConfigError, Source};
-use super::{rotation, run_dir};
+use super::{inventory, rotation, run_dir};
 
 /// Version of the layout of `summary.json`.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -109,7 +108,7 @@ impl Finished {
                     (Some(holder), _) => format!("`{run}` has a run that {holder} works on; wait for it to end"),
                     (None, Some(round)) => format!(
                         "`{run}` has a run that was stopped after round {round}; `{}` goes on with it, and in a program `Artifacts::resume`",
-                        shell::resume(path, &[])
+                        inventory::resume(path)
                     ),
                     (None, None) => format!("{}: {error}; is this the directory of a finished run?", file.display()),
                 })

@@ -17,6 +17,7 @@ use crate::datasets::DataConfig;
 use crate::machine;
 use crate::report::HEADLINE;
 use crate::report::files::read_text;
+use crate::shell;
 
 /// The number of directories below the first one in which runs are looked for.
 const DEPTH: usize = 6;
@@ -178,6 +179,12 @@ pub fn differences(runs: &[PathBuf]) -> Result<Vec<Difference>, String> {
     let values = |key: &String| configs.iter().map(|config| config.get(key).cloned()).collect();
     let all = keys.into_iter().map(|key| Difference { key: key.clone(), values: values(key) });
     Ok(all.filter(|of| of.values.windows(2).any(|pair| pair[0] != pair[1])).collect())
+}
+
+/// The command that goes on with a stopped run, whose sites are not known here.
+pub fn resume(run: &Path) -> String {
+    let files = if is_federation(run) { " --sites …, with the files of its sites" } else { "" };
+    shell::resume(run, &[]) + files
 }
 
 /// Whether the rows of a run were at the sites of a federation.

@@ -82,7 +82,7 @@ impl Provenance {
         let mut sessions = earlier.unwrap_or_default().sessions;
         sessions.push(Session {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command: command_line(),
             host: Host::here(),
             started: now(),
             ended: None,
@@ -110,7 +110,63 @@ impl Provenance {
     }
 }
 
+/// The words of the command line of this process, without the values of options that have a secret.
+pub fn command_line() -> Vec<String> {
+    without_secrets(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+}
+
+/// What stands for a value that is not kept.
+const SECRET: &str = "(not kept)";
+/// Parts of the names of options whose value is a secret, such as Flower's `--token`.
+const SECRETS: [&str; 8] = ["token", "password", "passwd", "passphrase", "secret", "credential", "api-key", "apikey"];
+
+fn without_secrets(words: impl Iterator<Item = String>) -> Vec<String> {
+    let is_secret = |name: &str| {
+        let name = name.to_lowercase().replace('_', "-");
+        SECRETS.iter().any(|secret| name.contains(secret))
+    };
+    let mut is_value = false;
+    let kept = |word: String| {
+        let (value_of_last, option) = (std::mem::take(&mut is_value), word.strip_prefix("--"));
+        match option {
+            Some(option) => match option.split_once('=') {
+                Some((name, _)) if is_secret(name) => format!("--{name}={SECRET}"),
+                Some(_) => word,
+                None => {
+                    is_value = is_secret(option);
+                    word
+                }
+            },
+            None if value_of_last => SECRET.to_owned(),
+            None => word,
+        }
+    };
+    words.map(kept).collect()
+}
+
 /// The present time in UTC, in the form of RFC 3339.
 fn now() -> String {
     machine::timestamp().replace(' ', "T") + "Z"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_options_with_a_secret_are_not_kept() {
+        let kept = |line: &str| without_secrets(line.split(' ').map(str::to_owned)).join(" ");
+        for (line, expected) in [
+            ("flwr-serverapp --token 1b47 --run-id 3", "flwr-serverapp --token (not kept) --run-id 3"),
+            ("app --TOKEN=1b47 --out a", "app --TOKEN=(not kept) --out a"),
+            (
+                "app --api_key k --x-password p --resume run",
+                "app --api_key (not kept) --x-password (not kept) --resume run",
+            ),
+            ("app --token --out a", "app --token --out a"),
+            ("fedstein train my-token.toml --set seed=3", "fedstein train my-token.toml --set seed=3"),
+        ] {
+            assert_eq!(kept(line), expected);
+        }
+    }
 }

@@ -135,11 +135,7 @@ impl<'a> Questions<'a> {
     fn silent(&self, peers: &[Peer], numbers: &[u64]) -> Option<String> {
         let silent = peers.iter().zip(numbers).filter(|(_, number)| self.link.open(&[**number]) > 0);
         let names: Vec<String> = silent.map(|(peer, _)| self.link.carrier().name(*peer)).collect();
-        let more = match names.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        (!names.is_empty()).then(|| names[..names.len().min(NAMED)].join(", ") + &more)
+        (!names.is_empty()).then(|| listed(&names))
     }
 
     /// An error of a site.
@@ -151,6 +147,15 @@ impl<'a> Questions<'a> {
     pub fn other_answer(&self, peer: Peer) -> RunError {
         self.of_site(peer, "the site gives another answer than it was asked for")
     }
+}
+
+/// The first names of sites, and how many more there are.
+pub(super) fn listed(names: &[String]) -> String {
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names[..names.len().min(NAMED)].join(", ") + &more
 }
 
 #[cfg(test)]

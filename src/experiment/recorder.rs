@@ -1,5 +1,6 @@
 //! Evaluates and records every round: the observer of the loop over rounds.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::algorithm::Capabilities;
@@ -26,6 +27,7 @@ use super::outcome::Outcome;
 use super::participation::Participation;
 use super::personal::{Columns, Personal, SCORED_CLIENTS};
 use super::progress::Observer;
+use super::questions::listed;
 use super::round_evaluator::{Ended, EvaluatedRound, RoundEvaluator};
 use super::rounds_csv;
 use super::stop::Stop;
@@ -51,6 +53,8 @@ pub(super) struct RunRecorder<'a> {
     pub artifacts: Option<&'a mut Artifacts>,
     /// What the clients are called.
     names: &'a ClientNames,
+    /// The clients whose rows the last scores leave out, because they did not answer.
+    without_scores: BTreeSet<ClientId>,
     /// The warning for one-hot density estimates.
     one_hot_advice: &'static str,
     /// The capabilities of the algorithm.
@@ -66,7 +70,6 @@ type EvaluatedColumns = (Columns, Vec<Event>);
 
 /// The warning about a client that did not answer a question or gave no scores.
 fn absence(event: &Event, names: &ClientNames) -> Option<String> {
-    let absent = [EventKind::Unanswered, EventKind::Late, EventKind::Stale, EventKind::Refused, EventKind::Failed];
     let left_out_of = match event.request {
         RequestKind::Training => return None,
         RequestKind::Question => "the selection of clients",
@@ -74,8 +77,18 @@ fn absence(event: &Event, names: &ClientNames) -> Option<String> {
     };
     let reason = event.detail.as_deref().unwrap_or("no reply came");
     let (round, client) = (event.round, names.of(event.client));
-    let is_absent = absent.contains(&event.kind);
-    is_absent.then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
+    is_absent(event).then(|| format!("round {round}: client {client} was left out of {left_out_of}: {reason}"))
+}
+
+/// The clients that did not answer these requests.
+fn absent(events: &[Event]) -> BTreeSet<ClientId> {
+    events.iter().filter(|event| is_absent(event)).map(|event| event.client).collect()
+}
+
+/// Whether a client did not answer a request, or not so that it counts.
+fn is_absent(event: &Event) -> bool {
+    use EventKind::{Failed, Late, Refused, Stale, Unanswered};
+    matches!(event.kind, Unanswered | Late | Stale | Refused | Failed)
 }
 
 /// The values collected over the rounds and saved in checkpoints.
@@ -123,7 +136,22 @@ impl<'a> RunRecorder<'a> {
         };
         let (start, lr) = (Instant::now(), LrSchedule::new(config.lr_schedule, config.stop.metric));
         let stop = Stop::new(config.stop, config.validation_key().is_some(), evaluator.validates_classes());
-        Self { config, evaluator, fleet, observer, artifacts, names, one_hot_advice, can, start, stop, lr, notes }
+        let without_scores = BTreeSet::new();
+        Self {
+            config,
+            evaluator,
+            fleet,
+            observer,
+            artifacts,
+            names,
+            without_scores,
+            one_hot_advice,
+            can,
+            start,
+            stop,
+            lr,
+            notes,
+        }
     }
 
     /// Lets validation rows choose a round from this one on.
@@ -262,22 +290,20 @@ impl<'a> RunRecorder<'a> {
             let start = Instant::now();
             let evaluated = self.evaluator.close(ended, published, self.notes.participation.clients())?;
             self.notes.evaluating += start.elapsed().as_secs_f64();
-            evaluated
-                .events
-                .iter()
-                .filter_map(|event| absence(event, self.names))
-                .for_each(|note| self.observer.note(&note));
+            let events = &evaluated.events;
+            self.without_scores = absent(events);
+            events.iter().filter_map(|event| absence(event, self.names)).for_each(|note| self.observer.note(&note));
             if let Some(artifacts) = self.artifacts.as_deref_mut() {
                 artifacts.events(&evaluated.events)?;
             }
             self.notes.latest = Some((evaluated.predicted, evaluated.evaluation));
         } else if has_rounds && self.notes.latest.is_none() {
             // The events of these requests were already recorded in their round, so they are discarded.
-            self.evaluate((round, true), server, policy)?;
+            self.without_scores = absent(&self.evaluate((round, true), server, policy)?.1);
         }
         let early = self.stop.over().filter(|_| round < self.config.rounds);
         let early = early.map(|why| format!("the run ended after round {round} of {}: {why}", self.config.rounds));
-        let ended = early.into_iter().chain(self.stop.choice(round)).collect();
+        let mut ended: Vec<String> = early.into_iter().chain(self.stop.choice(round)).collect();
         let best = self.stop.best().map(|best| best.round);
         // Scores of parameters of which a part is untrained say nothing of the method.
         let is_judged = self.config.evaluation.personal || !self.can.untrained_part;
@@ -299,6 +325,16 @@ impl<'a> RunRecorder<'a> {
             seconds,
             evaluation_seconds,
         };
+        // Of a stale reply there is an event too, where the right one came as well.
+        let sites = outcome.sites().into_iter().enumerate();
+        let silent = sites.filter(|(client, site)| self.without_scores.contains(client) && site.evaluation.rows == 0);
+        let names: Vec<String> = silent.map(|(client, _)| self.names.of(client)).collect();
+        if !names.is_empty() {
+            ended.push(format!(
+                "the results leave out the rows of {}: no scores came after the last round",
+                listed(&names)
+            ));
+        }
         Ok(RunResults { artifacts: self.artifacts, outcome, ended, participation })
     }
 }
@@ -357,6 +393,7 @@ impl RoundObserver for RunRecorder<'_> {
             let client = self.names.of(*client);
             self.observer.note(&format!("round {number}: client {client} was left out: {reason}"));
         }
+        self.without_scores = absent(&scoring);
         for note in round.events.iter().chain(&scoring).filter_map(|event| absence(event, self.names)) {
             self.observer.note(&note);
         }

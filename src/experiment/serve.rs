@@ -5,7 +5,7 @@ use crate::backend::{AnyBackend, Backend};
 use crate::datasets::DataConfig;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{Message, PARTICLES, Wire};
+use crate::protocol::{ClientId, Message, PARTICLES, Wire};
 use crate::random::{self, Streams};
 use crate::remote::{Arrays, Carrier, Content, Link, Remote};
 use crate::site::Terms;
@@ -19,7 +19,7 @@ use super::evaluate::Evaluator;
 use super::outcome::Outcome;
 use super::personal::note_on_published;
 use super::progress::Observer;
-use super::questions::Questions;
+use super::questions::{Questions, listed};
 use super::round_evaluator::{RoundEvaluator, RowsAt};
 use super::sites::{PublicRows, Sites};
 use super::{prior_correction, rotation};
@@ -136,10 +136,16 @@ pub fn serve_on(
     // Particles of which a part is untrained are not calibrated.
     let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
     observer.started(config.rounds, &sites.headline(config));
-    let names = sites.names();
+    let (names, called) = (sites.names(), sites.names());
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
-    // No step of a client: it only lets the user end the wait for scores and answers.
-    let waiting = || observer.step(0, 1);
+    let waiting = |silent: &[ClientId]| {
+        // No step of a client: it only lets the user end the wait for scores and answers.
+        observer.step(0, 1);
+        if !silent.is_empty() {
+            let silent: Vec<String> = silent.iter().map(|client| called.of(*client)).collect();
+            observer.note(&format!("still waiting for the answer of {}", listed(&silent)));
+        }
+    };
     let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);

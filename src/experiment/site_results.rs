@@ -183,6 +183,10 @@ impl SiteResults<'_> {
     fn config_of_site(&self, rows: usize) -> Result<String, RunError> {
         let wrong = |error: toml::ser::Error| RunError::Output(error.to_string());
         let mut data = Table::try_from(DataConfig::Csv(self.site.data.table())).map_err(wrong)?;
+        // The key is not used with these results, and a table in one process cannot be without test rows.
+        if self.site.data.test_fraction == 0.0 {
+            data.remove("test_fraction");
+        }
         if self.basis.is_some() {
             data.extend(Table::try_from(PRINCIPAL).map_err(wrong)?);
         }

@@ -14,6 +14,8 @@ use crate::protocol::{Ask, ClientId, Reply, Request, Watch};
 
 /// The time for an answer about calibration rows where there is no deadline.
 const LEAST: Duration = Duration::from_secs(60);
+/// The shortest silence that is told.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
 pub struct Remote<'a> {
@@ -22,8 +24,12 @@ pub struct Remote<'a> {
     sites: Vec<Peer>,
     /// The time after which replies are not waited for.
     deadline: Option<Duration>,
-    /// Called again and again while replies are waited for.
-    waiting: &'a (dyn Fn() + Sync),
+    /// Called again and again while replies are waited for; once with the clients that are silent for unusually long.
+    waiting: &'a (dyn Fn(&[ClientId]) + Sync),
+    /// The shortest silence that is told.
+    silence: Duration,
+    /// The longest wait for all replies so far.
+    longest: Mutex<Duration>,
     kept: Mutex<Kept>,
 }
 
@@ -51,10 +57,16 @@ impl Kept {
 
 impl<'a> Remote<'a> {
     /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds; `waiting` is called
-    /// again and again meanwhile.
-    pub fn new(link: Link<'a>, sites: Vec<Peer>, deadline: Option<f64>, waiting: &'a (dyn Fn() + Sync)) -> Self {
+    /// again and again meanwhile: once with the clients that have not replied after 30 s and after three times the longest wait
+    /// before, and else with none.
+    pub fn new(
+        link: Link<'a>,
+        sites: Vec<Peer>,
+        deadline: Option<f64>,
+        waiting: &'a (dyn Fn(&[ClientId]) + Sync),
+    ) -> Self {
         let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Self { link, sites, deadline, waiting, kept: Mutex::default() }
+        Self { link, sites, deadline, waiting, silence: SILENCE, longest: Mutex::default(), kept: Mutex::default() }
     }
 
     fn send(&self, request: &Request, arrays: &Arrays) -> Result<u64, RunError> {
@@ -111,24 +123,36 @@ impl Fleet for Remote<'_> {
         let round = requests.first().map_or(0, |request| request.round);
         // Requests of one state share their arrays.
         let mut encoded: BTreeMap<u64, Arrays> = BTreeMap::new();
-        let (mut awaited, mut replies) = (Vec::new(), Vec::new());
+        let (mut awaited, mut asked, mut replies) = (Vec::new(), Vec::new(), Vec::new());
         for request in requests {
             let arrays = encoded.entry(request.state);
             match self.send(request, arrays.or_insert_with(|| Arrays::of(&request.message, request.wire))) {
-                Ok(number) => awaited.push(number),
+                Ok(number) => {
+                    awaited.push(number);
+                    asked.push(request.client);
+                }
                 Err(error) => replies.push(Err(error)),
             }
         }
         // The user can end the wait as the steps of clients in this process; only requests for training are watched.
+        let (begin, mut said) = (Instant::now(), false);
+        let mut longest = self.longest.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = self.silence.max(longest.saturating_mul(3));
         let watched = || {
             watch(awaited.len() - self.link.open(&awaited), awaited.len());
-            (self.waiting)();
+            let is_long = !said && begin.elapsed() >= patience;
+            said |= is_long;
+            let is_silent = |(number, _): &(&u64, &ClientId)| is_long && self.link.open(&[**number]) > 0;
+            let silent = awaited.iter().zip(&asked).filter(is_silent).map(|(_, client)| *client);
+            (self.waiting)(&silent.collect::<Vec<_>>());
             true
         };
         let mut answers = match self.link.collect(&awaited, deadline, watched) {
             Ok(answers) => answers,
             Err(error) => return vec![Err(error)],
         };
+        *longest = begin.elapsed().max(*longest);
+        drop(longest);
         // The order of arrival depends on the machines. Events and sums must not.
         answers.sort_by_key(|answer| answer.number);
         // A reply to an earlier request may still be of use. A failure of an earlier request is not one of these.
@@ -208,10 +232,13 @@ mod tests {
     #[test]
     fn the_wait_for_a_silent_site_is_watched_and_ends_at_the_deadline() {
         let (looks, waits) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let waiting = || {
+        let told = AtomicUsize::new(0);
+        let waiting = |silent: &[ClientId]| {
             waits.fetch_add(1, Relaxed);
+            told.fetch_add(silent.len(), Relaxed);
         };
-        let remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5), &waiting);
+        let mut remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5), &waiting);
+        remote.silence = Duration::from_millis(100);
         let watch = |answered, asked| {
             assert_eq!((answered, asked), (0, 1));
             looks.fetch_add(1, Relaxed);
@@ -219,9 +246,11 @@ mod tests {
         let replies = remote.dispatch(&[Request::new(1, 0, Ask::Train, Message::default())], &watch);
         // At .2 s and .4 s.
         assert!(replies.is_empty() && looks.load(Relaxed) >= 1);
+        assert_eq!(told.load(Relaxed), 1, "once");
         // Nothing watches a request for scores, and the user can end this wait too.
         let before = waits.load(Relaxed);
         let scores = Request::new(1, 0, Ask::Score(Scoring::default()), Message::default());
         assert!(remote.dispatch(&[scores], &|_, _| {}).is_empty() && waits.load(Relaxed) > before);
+        assert_eq!(told.load(Relaxed), 1, "not before three times the longest wait");
     }
 }

@@ -22,6 +22,6 @@ pub use envelope::{
 };
 pub use fleet::Remote;
 pub use link::{Answer, Link};
-pub use parcel::{Limits, Parcel};
+pub use parcel::{Limits, Parcel, TooLarge};
 pub use pipes::Pipes;
 pub use threads::Threads;

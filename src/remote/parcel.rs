@@ -45,6 +45,15 @@ impl Limits {
     }
 }
 
+/// A frame whose arrays are larger than the limit; they were skipped.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// Its envelope.
+    pub envelope: Vec<u8>,
+    /// The bytes of its arrays.
+    pub bytes: u64,
+}
+
 /// The number of bytes that are reserved before a part of a frame is read.
 const STEP: u64 = 1 << 16;
 
@@ -72,6 +81,28 @@ impl Parcel {
         to.flush()
     }
 
+    /// As [`Self::read`]. The arrays of a frame that are larger than the limit are skipped, and its envelope is returned
+    /// as an error, so that it can be answered.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`] but that.
+    pub fn read_or_skip(from: &mut impl Read, limits: Limits) -> io::Result<Option<Result<Self, TooLarge>>> {
+        let Some((envelope, count)) = Self::head(from, || limits)? else { return Ok(None) };
+        let (mut arrays, mut bytes) = (Vec::new(), 0_u64);
+        for _ in 0..count {
+            let length = u64::from_le_bytes(exact(from)?);
+            bytes = bytes.saturating_add(length);
+            match bytes > limits.bytes {
+                true if io::copy(&mut from.by_ref().take(length), &mut io::sink())? != length => {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                true => arrays.clear(),
+                false => arrays.push(Arc::new(part(from, length)?)),
+            }
+        }
+        Ok(Some(if bytes > limits.bytes { Err(TooLarge { envelope, bytes }) } else { Ok(Self { envelope, arrays }) }))
+    }
+
     /// Reads a frame; `None` at the end of the stream.
     ///
     /// # Errors
@@ -87,6 +118,26 @@ impl Parcel {
     /// # Errors
     /// Those of [`Self::read`].
     pub fn read_within(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<Self>> {
+        let mut most = 0;
+        let asked = || {
+            let limits = limits();
+            most = limits.bytes;
+            limits
+        };
+        let Some((envelope, count)) = Self::head(from, asked)? else { return Ok(None) };
+        let (mut arrays, mut rest) = (Vec::new(), most);
+        for _ in 0..count {
+            let length = u64::from_le_bytes(exact(from)?);
+            rest = rest
+                .checked_sub(length)
+                .ok_or_else(|| refused(format!("its arrays have more than the {most} bytes that are read")))?;
+            arrays.push(Arc::new(part(from, length)?));
+        }
+        Ok(Some(Self { envelope, arrays }))
+    }
+
+    /// The envelope of a frame and the number of its arrays, which come next; `None` at the end of the stream.
+    fn head(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<(Vec<u8>, usize)>> {
         let mut magic = Vec::new();
         from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
         if magic.is_empty() {
@@ -104,16 +155,7 @@ impl Parcel {
         if count > limits.arrays {
             return Err(refused(format!("it has {count} arrays; at most {} are read", limits.arrays)));
         }
-        let envelope = part(from, envelope)?;
-        let (mut arrays, mut rest) = (Vec::new(), limits.bytes);
-        for _ in 0..count {
-            let length = u64::from_le_bytes(exact(from)?);
-            rest = rest.checked_sub(length).ok_or_else(|| {
-                refused(format!("its arrays have more than the {} bytes that are read", limits.bytes))
-            })?;
-            arrays.push(Arc::new(part(from, length)?));
-        }
-        Ok(Some(Self { envelope, arrays }))
+        Ok(Some((part(from, envelope)?, count)))
     }
 }
 
@@ -183,6 +225,23 @@ mod tests {
             let error = Parcel::read(&mut bytes.as_slice(), LIMITS).unwrap_err().to_string();
             assert!(error.contains(word), "{error}, not {word}");
         }
+    }
+
+    #[test]
+    fn arrays_that_are_too_large_are_skipped_and_the_next_frame_is_read() {
+        let (large, next) = (parcel("{\"number\":7}", &[&[0; 600], &[1; 600], &[2; 3]]), parcel("{}", &[b"abc"]));
+        let bytes = [frame(&large), frame(&next)].concat();
+        let mut stream = bytes.as_slice();
+        let skipped = Parcel::read_or_skip(&mut stream, LIMITS).unwrap().unwrap();
+        assert_eq!(skipped, Err(TooLarge { envelope: large.envelope.clone(), bytes: 1203 }));
+        assert_eq!(Parcel::read_or_skip(&mut stream, LIMITS).unwrap(), Some(Ok(next)));
+        assert_eq!(Parcel::read_or_skip(&mut stream, LIMITS).unwrap(), None);
+        let half = &bytes[..bytes.len() / 2];
+        let error = Parcel::read_or_skip(&mut &*half, LIMITS).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        // What is no frame, or has too many arrays, is refused as by `read`.
+        let announced = [MAGIC.as_slice(), &0_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat();
+        assert!(Parcel::read_or_skip(&mut announced.as_slice(), LIMITS).unwrap_err().to_string().contains("4 arrays"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
 use super::config::{SiteConfig, SiteData, Tell};
-use super::rows::{SiteRows, column_called};
+use super::rows::{SiteRows, column_called, with_values};
 use crate::checkpoint::digest;
 use crate::datasets::columns::{CellKind, Columns, Missing, Tally, tallies};
 use crate::datasets::moments::ColumnSum;
@@ -159,7 +159,12 @@ pub(super) fn has_fractions(names: &[String]) -> bool {
 /// What may be told of columns that are not numbers alone.
 fn columns_told(site: &SiteConfig, rows: &SiteRows) -> ColumnsTold {
     let SiteRows { train, columns, .. } = rows;
-    let texts = || tallies(train, columns).into_iter().map(|tally| tally.texts.into_keys().collect()).collect();
+    let texts = || {
+        let texts = tallies(train, columns).into_iter().map(|tally| tally.texts.into_keys().collect());
+        let mut texts: Vec<Vec<String>> = texts.collect();
+        rows.few_texts(site).into_iter().for_each(|(at, _)| texts[at].clear());
+        texts
+    };
     ColumnsTold { kinds: columns.kinds.clone(), missing: columns.missing, texts: rows.may_tell_texts(site).then(texts) }
 }
 
@@ -207,6 +212,15 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
              them. Set tell.categories = true, or leave the columns out with data.ignore at all sites."
                 .into(),
         );
+    }
+    let few = if rows.may_tell_texts(site) { rows.few_texts(site) } else { Vec::new() };
+    for (at, present) in few.into_iter().filter(|(_, present)| *present > 0) {
+        problems.push(format!(
+            "{}, fewer than tell.min_rows = {}: its texts are not told, and those that no other site tells are unknown in \
+             training.",
+            with_values(&rows.train, at, present),
+            site.tell.min_rows
+        ));
     }
     for (column, value, is_f32) in told.constants() {
         // From 2^24 on f32 does not have all whole numbers.
@@ -392,6 +406,36 @@ pub(super) mod tests {
                  and nothing of it is told."
             ]
         );
+    }
+
+    #[test]
+    fn texts_of_a_column_with_fewer_values_than_min_rows_are_not_told_whatever_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.csv");
+        let row = |i: usize| {
+            format!("{},{},{}\n", ["a", "b"][i % 2], if i < 5 { "rare" } else { "" }, ["no", "yes"][i / 3 % 2])
+        };
+        std::fs::write(&path, format!("ward,unit,y\n{}", (0..20).map(row).collect::<String>())).unwrap();
+        std::fs::write(directory.path().join("t.csv"), "ward,unit,y\na,,no\n").unwrap();
+        let mut site = site(0);
+        (site.data.path, site.data.target) = (path, "y".into());
+        site.data.test_path = directory.path().join("t.csv").display().to_string();
+        (site.data.reading.missing, site.data.reading.categorical) = (Missing::Mean, Categorical::Auto);
+        let of = |min_rows: usize, statistics: bool| {
+            let site = SiteConfig { tell: Tell { min_rows, statistics, ..site.tell }, ..site.clone() };
+            let rows = SiteRows::read(&site).unwrap();
+            let told = describe(&site, &rows, 7);
+            let problems =
+                problems(&site, &rows, &told).into_iter().filter(|text| text.contains("its texts are not told"));
+            (told.columns.unwrap().texts.unwrap(), problems.count())
+        };
+        let (wards, units) = (vec!["a".to_owned(), "b".to_owned()], vec!["rare".to_owned()]);
+        for statistics in [true, false] {
+            assert_eq!(of(5, statistics), (vec![wards.clone(), units.clone()], 0));
+            // Its cells are missing where sums are told, which a note on the file says.
+            assert_eq!(of(6, statistics), (vec![wards.clone(), Vec::new()], usize::from(!statistics)));
+            assert_eq!(of(21, statistics), (vec![Vec::new(), Vec::new()], 2), "{statistics}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ndarray::{ArrayViewMut1, Axis};
+use ndarray::{ArrayView1, Axis};
 
 use super::config::{SiteConfig, SiteData, SiteLimits, Tell};
 use super::rows_key::{Key, key};
@@ -41,10 +41,22 @@ impl SiteRows {
     /// Whether a server may be told what there is in the columns of texts; also where there are none. That of
     /// `data.name_column` has the site's name, which is told in any case.
     pub fn may_tell_texts(&self, site: &SiteConfig) -> bool {
+        site.tell.categories || self.secret_texts(site).next().is_none()
+    }
+
+    /// The columns of texts but that of `data.name_column`.
+    fn secret_texts(&self, site: &SiteConfig) -> impl Iterator<Item = usize> {
         let kinds = &self.columns.kinds;
         let of_name = kinds.len().checked_sub(1).filter(|_| !site.data.name_column.is_empty());
-        let is_secret = |(at, kind): (usize, &CellKind)| *kind == CellKind::Category && Some(at) != of_name;
-        site.tell.categories || !kinds.iter().enumerate().any(is_secret)
+        let is_secret = move |(at, kind): &(usize, &CellKind)| **kind == CellKind::Category && Some(*at) != of_name;
+        kinds.iter().enumerate().filter(is_secret).map(|(at, _)| at)
+    }
+
+    /// The columns of texts of which fewer training rows, or groups, than `tell.min_rows` have a value, with their number: their
+    /// texts are not told, whatever else is.
+    pub fn few_texts(&self, site: &SiteConfig) -> Vec<(usize, usize)> {
+        let with_value = |at: usize| (at, units_with_value(self.train.features.column(at), &self.train));
+        self.secret_texts(site).map(with_value).filter(|(_, units)| *units < site.tell.min_rows).collect()
     }
 
     /// Checks that the rows with so many features are no more numbers than the site computes with.
@@ -112,30 +124,38 @@ impl SiteRows {
 /// A sentence for each such column.
 fn without_few_cells(train: &mut Dataset, columns: &Columns, tell: Tell) -> Vec<String> {
     let few = tell.few();
-    let all = unit_count(train);
-    if !columns.missing.is_filled() || all < few {
+    if !columns.missing.is_filled() || unit_count(train) < few {
         return Vec::new();
     }
-    let (names, groups) = (train.feature_names.clone(), train.groups.clone());
-    let units = if groups.is_some() { "groups" } else { "training rows" };
-    let hide = |(at, mut cells): (usize, ArrayViewMut1<'_, f32>)| {
-        let present = (0..cells.len()).filter(|row| !cells[*row].is_nan());
-        let present = match &groups {
-            Some(groups) => present.map(|row| groups[row]).collect::<BTreeSet<_>>().len(),
-            None => present.count(),
-        };
-        if present == 0 || present >= few {
-            return None;
-        }
-        cells.fill(f32::NAN);
-        let column = column_called(names.as_deref(), at);
-        let have = if present == 1 { "has" } else { "have" };
-        Some(format!(
-            "{column}: {present} of {all} {units} {have} a value, fewer than tell.min_rows = {few}; it is missing in training, \
-             and nothing of it is told."
-        ))
-    };
-    train.features.axis_iter_mut(Axis(1)).enumerate().filter_map(hide).collect()
+    let present = |column| units_with_value(column, train);
+    let present: Vec<usize> = train.features.axis_iter(Axis(1)).map(present).collect();
+    let hidden = present.into_iter().enumerate().filter(|(_, present)| *present > 0 && *present < few);
+    let mut sentences = Vec::new();
+    for (at, present) in hidden {
+        train.features.column_mut(at).fill(f32::NAN);
+        sentences.push(format!(
+            "{}, fewer than tell.min_rows = {few}; it is missing in training, and nothing of it is told.",
+            with_values(train, at, present)
+        ));
+    }
+    sentences
+}
+
+/// The number of training rows, or groups, that have a value in a column.
+fn units_with_value(column: ArrayView1<'_, f32>, train: &Dataset) -> usize {
+    let present = (0..column.len()).filter(|row| !column[*row].is_nan());
+    match &train.groups {
+        Some(groups) => present.map(|row| groups[row]).collect::<BTreeSet<_>>().len(),
+        None => present.count(),
+    }
+}
+
+/// How many of the training rows, or groups, have a value in a column, as the beginning of a sentence.
+pub(super) fn with_values(train: &Dataset, at: usize, present: usize) -> String {
+    let units = if train.groups.is_some() { "groups" } else { "training rows" };
+    let have = if present == 1 { "has" } else { "have" };
+    let column = column_called(train.feature_names.as_deref(), at);
+    format!("{column}: {present} of {} {units} {have} a value", unit_count(train))
 }
 
 /// The name of a feature column for a message.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::plan::Plan;
+use crate::datasets::DataConfig;
 use crate::error::RunError;
 use crate::experiment::{Config, check_rows};
 use crate::reproduce::grid::Run;
@@ -16,14 +17,16 @@ struct Group<'r> {
     runs: Vec<&'r Run>,
 }
 
-/// Reads the rows of every `[data]` and `[partition]` among the runs on tables of the user's own, once, with the first seed.
+/// Reads the rows of every `[data]` and `[partition]` among the runs on tables of the user's own, once, with the first seed;
+/// rows at sites are none that a study can read.
 ///
 /// # Errors
 /// The first mistake, at the file and the line of the study.
 pub fn check(plan: &Plan<'_>, runs: &[Run], data_dir: &Path) -> Result<(), RunError> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for run in runs.iter().filter(|run| !run.tables.is_empty()) {
+    let reads = |run: &&Run| !run.tables.is_empty() || run.config.data_kind() == DataConfig::AT_SITES;
+    for run in runs.iter().filter(reads) {
         let section = |name: &str| run.settings.table.get(name).map_or_else(String::new, ToString::to_string);
         let place = *places.entry(section("data") + &section("partition")).or_insert_with(|| {
             groups.push(Group::default());

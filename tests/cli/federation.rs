@@ -233,6 +233,26 @@ fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
 }
 
 #[test]
+fn results_that_leave_out_a_site_say_so_in_their_files() {
+    let place = Place::new();
+    place.works("site split --set partition.clients=4 --set algorithm.particles=2 --set model.hidden=[4] --out sites");
+    let files = "sites/0/site.toml,sites/1/site.toml";
+    let keys = "--set algorithm.local_steps=2 --set rounds=1";
+    place.works(&format!("train sites/run.toml --quiet {keys} --sites {files} --out runs/one"));
+    // The site's own results can be written no more.
+    let names = place.names("sites/1/state");
+    let run = names.iter().find(|name| *name != "rows").unwrap();
+    let results = place.path(&format!("sites/1/state/{run}/results"));
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::write(&results, "").unwrap();
+    let printed = place.works(&format!("train --resume runs/one --set rounds=2 --sites {files}"));
+    let words = "the results leave out the rows of site-1: no scores came after the last round";
+    assert!(printed.stderr.contains(words), "{}", printed.stderr);
+    assert!(place.json("runs/one/summary.json")["notes"].to_string().contains(words));
+    assert!(place.text("runs/one/report/report.html").contains(words));
+}
+
+#[test]
 fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     let place = Place::new();
     let keys = "--set rounds=3 --set partition.clients=4 --set algorithm.local_steps=5 --set algorithm.particles=4";
@@ -253,6 +273,35 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     place.refuses(&format!("site split {keys} --out ."), &["name a new directory"]);
     place
         .refuses(&format!("site split {keys} --out a,b"), &["`a,b` has a comma, which separates the files of --sites"]);
+    place.write("sites.toml", "data.kind = \"sites\"\npartition.kind = \"by-column\"\nrounds = 1\n");
+    let files = "rehearsal/0/site.toml,rehearsal/1/site.toml";
+    place.works(&format!("train sites.toml --quiet --sites {files} --out runs/two"));
+    place.refuses(
+        &format!("train sites.toml --sites {files} --set schedule.clients=9 --out runs/nine"),
+        &["`schedule.clients` is 9, but there are only 2 sites"],
+    );
+    // A site that reads no more than a MiB says so, and none of its rows is asked about.
+    let site = place.text("rehearsal/1/site.toml");
+    place.write("rehearsal/1/site.toml", &format!("{site}\n[limits]\nmegabytes = 1\n"));
+    let large = "--set model.hidden=[400] --set algorithm.particles=20";
+    let refused =
+        place.command(&format!("train sites.toml --sites {files} {large} --out runs/large")).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    let words = "error: rehearsal/1/site.toml: the message has 2272608 bytes of arrays: more than limits.megabytes of this site";
+    assert!(refused.status.code() == Some(2) && error.contains(words), "{error}");
+    // A site that holds no rows out for the test trains, and gives no scores.
+    let site = site.lines().filter(|line| !line.starts_with("test_path")).collect::<Vec<_>>().join("\n");
+    place.write("rehearsal/1/site.toml", &site.replace("[data]", "[data]\ntest_fraction = 0"));
+    place.works(&format!("train sites.toml --quiet --set rounds=4 --sites {files} --out runs/none"));
+    let sites = &place.json("runs/none/summary.json")["sites"];
+    let rows = |site: usize| sites[site]["evaluation"]["rows"].as_u64().unwrap();
+    assert!(rows(0) > 0 && rows(1) == 0, "{sites}");
+    let only = ["the rows are at sites: only `fedstein train CONFIG.toml --sites"];
+    place.write("sites.toml", "data.kind = \"sites\"\n");
+    place.refuses("site split sites.toml --out other", &only);
+    place.write("study.toml", "base = \"sites.toml\"\nmetrics = [\"nll\"]\n[vary.lr]\na = { optimizer.lr = 0.1 }\nb = { optimizer.lr = 0.2 }\n");
+    place.refuses("study study.toml --out studies", &only);
+    assert!(!place.path("studies").exists());
     place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
     place.refuses(
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",

@@ -457,7 +457,7 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
     refused("[vary.m]\nkey = \"rounds\"\nvalues = [3, 0]", &["line 3", "`rounds` cannot be 0"]);
     refused("[vary.m]\nkey = \"rounds\"\nvalues = [3, 3]", &["line 3", "`vary.m.values` has 3 twice"]);
     refused("[vary.seed]\nkey = \"rounds\"\nvalues = [3]", &["line 1", "cannot be named `seed`"]);
-    refused("[vary.m.a]\n[vary.m.a]", &["line 2", "not valid TOML", "duplicate"]);
+    refused("[vary.m.a]\n[vary.m.a]", &["line 2", "not valid TOML", "`a` is there already, on a line above"]);
     refused(
         "[vary.m.a]\nalgorithm.particels = 3",
         &["line 2", "`algorithm.particels`", "did you mean `algorithm.particles`?"],

@@ -216,6 +216,11 @@ impl Csv {
                 notes.extend(of_clients);
                 (train, test)
             }
+            // Rows of one class alone are those of a site, which may hold none out.
+            None if least_classes == 1 && self.test_fraction == 0.0 => {
+                let none = train.select(&[]);
+                (train, none)
+            }
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
         Ok(Cells { train, test, validation, calibration, columns, notes })

@@ -44,8 +44,13 @@ const SITE_FILE: [Key; 9] = [
 ];
 
 const SITE_SPLIT: [Key; 4] = [
-    TEST_FRACTION
-        .doc("Share of the rows held out for the test; the same rows every time, drawn by the site's `index`."),
+    Key {
+        accepts: Accepts::Float(Interval::DECAY),
+        ..TEST_FRACTION.doc(
+            "Share of the rows held out for the test; the same rows every time, drawn by the site's `index`. 0: none, and no \
+             server gets scores of test rows.",
+        )
+    },
     key(
         "split",
         Accepts::Choice(&[TestSplit::Random.word(), TestSplit::ByClass.word()]),

@@ -122,8 +122,8 @@ impl Source for Sites {
     }
 
     fn read(&self, _: &Path, _: &mut impl Rng) -> Result<Rows, DataError> {
-        let problem = "the rows are at sites, which a run in one process does not ask; name the sites' own files with \
-                       `--sites a.toml,b.toml`";
+        let problem = "the rows are at sites: only `fedstein train CONFIG.toml --sites a.toml,b.toml`, with the sites' own files, \
+                       trains on them";
         Err(DataError::config("data.kind", Self::KIND.name, problem))
     }
 }

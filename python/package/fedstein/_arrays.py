@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._fedstein import DataError
+from ._fedstein import ConfigError, DataError
 
 FloatArray = NDArray[np.float64] | NDArray[np.float32]
+Names = Sequence[Any] | NDArray[Any]
+StrPath = str | os.PathLike[str]
 
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
@@ -28,6 +34,7 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
             f"{what}: a sparse {type(values).__name__} is not taken; pass its .toarray(), or make a dense array "
             "(scikit-learn: sparse_output=False)"
         )
+    refuse_lazy(values, what)
     # A tensor that records gradients, or is on a GPU, does not become an array by itself.
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
@@ -38,9 +45,26 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
             return np.asarray(values)
         if hasattr(values, "__dlpack__"):
             return np.from_dlpack(values)
+        if isinstance(values, (set, frozenset, Mapping, Iterator)):
+            reason = "is read once" if isinstance(values, Iterator) else "has no rows in an order"
+            raise DataError(f"{what}: a {type(values).__name__} {reason}; pass a list or an array")
         return np.asarray(values)
+    except DataError:
+        raise
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise DataError(f"{what}: {type(values).__name__} does not become an array: {error}") from error
+
+
+def refuse_lazy(values: Any, what: str) -> None:
+    """Check that a table has its rows.
+
+    Raises
+    ------
+    DataError
+        It is a query of polars that was not carried out.
+    """
+    if hasattr(type(values), "collect") and hasattr(type(values), "lazy"):
+        raise DataError(f"{what}: a {type(values).__name__} has no rows yet; pass its .collect()")
 
 
 def as_floats(values: Any, what: str) -> FloatArray:
@@ -58,7 +82,20 @@ def as_floats(values: Any, what: str) -> FloatArray:
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{what}: values of type {array.dtype} are not numbers: {error}") from error
+        reason = _missing_cell(values, array) or f"values of type {array.dtype} are not numbers: {error}"
+        raise DataError(f"{what}: {reason}") from error
+
+
+def _missing_cell(values: Any, array: NDArray[Any]) -> str | None:
+    """That the first missing value of an array of objects is one, with its row and its column; None without one."""
+    if array.dtype.kind != "O" or array.ndim not in (1, 2):
+        return None
+    at = next((at for at, value in np.ndenumerate(array) if is_missing(value)), None)
+    if at is None:
+        return None
+    columns = getattr(values, "columns", None)
+    of = "" if len(at) == 1 else f" in column {at[1] if columns is None else columns[at[1]]!r}"
+    return f"row {at[0]} has no value{of}; leave such rows out, or fill them"
 
 
 def as_probabilities(values: Any) -> FloatArray:
@@ -141,10 +178,21 @@ def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
             return array.astype(np.int64)
         at = int(np.flatnonzero(~is_whole)[0])
         raise DataError(f"{what}: row {at} is {array[at]}, which is no whole number")
+    if array.dtype.kind == "O" and all(isinstance(value, (numbers.Integral, np.bool_)) for value in array):
+        return _of_integers(array, what)
     raise DataError(
         f"{what} are of type {array.dtype}; they must be whole numbers from 0, or pass the names of the columns as "
         "classes=[...]"
     )
+
+
+def _of_integers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
+    """Whole numbers and truth values of Python as int64."""
+    whole = [int(value) for value in array]
+    at = next((at for at, value in enumerate(whole) if abs(value) >= 2**63), None)
+    if at is not None:
+        raise DataError(f"{what}: row {at} is {whole[at]}, which is out of range")
+    return np.array(whole, dtype=np.int64)
 
 
 def as_indices(values: Any, classes: Sequence[Any], what: str = "labels", by_text: bool = False) -> NDArray[np.int64]:
@@ -180,14 +228,30 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels", by_tex
 
 
 def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
-    """The names of the groups, sorted by the values that they stand for, and each row's position in them."""
+    """The names of the groups, sorted by the values that they stand for, and each row's position in them.
+
+    Rows without a value are a group, which is the last.
+    """
     array = as_vector(values, "groups")
     if len(array) != rows:
-        raise DataError(f"{len(array)} groups for {rows} rows")
+        raise DataError(f"{len(array)} {'group' if len(array) == 1 else 'groups'} for {rows} rows")
     if array.dtype.kind == "O":
         return _groups_of_objects(array.tolist())
     distinct, inverse = np.unique(array, return_inverse=True)
-    return [str(value) for value in distinct], inverse.astype(np.int64, copy=False)
+    found = list(distinct)
+    are_whole = _are_whole(found)
+    return [_name_of_group(value, are_whole) for value in found], inverse.astype(np.int64, copy=False)
+
+
+def _are_whole(values: list[Any]) -> bool:
+    """Whether all floating point numbers among the values are whole, as where pandas had to hold a missing value."""
+    reals = (float(value) for value in values if isinstance(value, (float, np.floating)) and not is_missing(value))
+    return all(value.is_integer() and abs(value) < 2**53 for value in reals)
+
+
+def _name_of_group(value: Any, are_whole: bool) -> str:
+    is_real = isinstance(value, (float, np.floating)) and not is_missing(value)
+    return str(int(value)) if are_whole and is_real else str(value)
 
 
 def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
@@ -200,9 +264,10 @@ def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]
     """
     names: dict[Any, str] = {}
     firsts: dict[str, Any] = {}
+    are_whole = _are_whole(values)
     for value in values:
         try:
-            name = names.setdefault(value, str(value))
+            name = names.setdefault(value, _name_of_group(value, are_whole))
         except TypeError as error:
             raise DataError(f"groups: {value!r} cannot be a group: {error}") from error
         first = firsts.setdefault(name, value)
@@ -210,12 +275,32 @@ def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]
             continue
         if is_missing(first) != is_missing(value) or not (is_missing(value) or first == value):
             raise DataError(f"groups: {first!r} and {value!r} are different and have one name")
+    missing = sorted(name for name, value in firsts.items() if is_missing(value))
+    present = [name for name in firsts if name not in missing]
     try:
-        order = sorted(firsts) if any(map(is_missing, firsts.values())) else sorted(firsts, key=firsts.__getitem__)
+        order = sorted(present, key=firsts.__getitem__)
     except TypeError:  # Values that have no order.
-        order = sorted(firsts)
+        order = sorted(present)
+    order += missing
     place = {name: at for at, name in enumerate(order)}
     return order, np.array([place[names[value]] for value in values], dtype=np.int64)
+
+
+def in_order_of_categories(
+    values: Any, groups: tuple[list[str], NDArray[np.int64]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Groups in the order of the categories where the values are a Categorical of pandas, as `groupby` has them."""
+    dtype: Any = getattr(values, "dtype", None)
+    if not hasattr(dtype, "ordered") or not hasattr(dtype, "categories"):
+        return groups
+    names, of = groups
+    rank: dict[str, int] = {}
+    for at, value in enumerate(dtype.categories.tolist()):
+        rank[str(value)] = rank[_name_of_group(value, _are_whole([value]))] = at
+    order = sorted(range(len(names)), key=lambda at: rank.get(names[at], len(rank)))
+    place = np.empty(len(names), dtype=np.int64)
+    place[order] = np.arange(len(names))
+    return [names[at] for at in order], place[of]
 
 
 def as_bins(bins: int) -> int:
@@ -243,14 +328,14 @@ def as_whole(value: Any, what: str) -> int:
 
 
 def as_names(values: Any, what: str) -> list[Any]:
-    """The names in a sequence, which a text is not.
+    """The names in a sequence, which a text is not, nor what has no order.
 
     Raises
     ------
     DataError
         It is not a sequence.
     """
-    if not isinstance(values, (str, bytes)):
+    if not isinstance(values, (str, bytes, set, frozenset, Mapping)):
         try:
             return list(values)
         except TypeError:
@@ -269,3 +354,44 @@ def as_text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise DataError(f"{what}: {value!r} must be a text")
     return value
+
+
+def as_path(value: Any, what: str) -> Path:
+    """A path.
+
+    Raises
+    ------
+    ConfigError
+        It is not one.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise ConfigError(f"{what} is {value!r}; it must be a path")
+    return Path(value)
+
+
+def as_flag(value: Any, what: str) -> bool:
+    """True or false.
+
+    Raises
+    ------
+    ConfigError
+        It is neither.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ConfigError(f"{what} is {value!r}; it must be True or False")
+    return bool(value)
+
+
+def as_level(value: Any) -> float:
+    """The level of prediction sets.
+
+    Raises
+    ------
+    ConfigError
+        It is not a share.
+    """
+    is_number = isinstance(value, (numbers.Real, np.number)) and not isinstance(value, bool)
+    number = float(value) if is_number else math.nan
+    if not 0 < number < 1:
+        raise ConfigError(f"level is {value!r}; it is a share of the rows, above 0 and below 1, such as 0.9")
+    return number

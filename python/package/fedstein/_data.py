@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ._arrays import (
     FloatArray,
+    Names,
     as_array,
     as_floats,
     as_groups,
@@ -24,6 +24,7 @@ from ._arrays import (
     as_whole,
     is_missing,
     refuse_dates,
+    refuse_lazy,
     refuse_missing,
 )
 from ._fedstein import MOST_CLASSES, DataError, RawRows, Rows
@@ -35,8 +36,9 @@ class RunWarning(UserWarning):
     """A note: the rows, the config or the training may not be what was meant."""
 
 
-def columns_of(values: Any) -> list[str] | None:
+def columns_of(values: Any, what: str = "the rows") -> list[str] | None:
     """The names of a table's columns as texts; None where the values are no table."""
+    refuse_lazy(values, what)
     columns = getattr(values, "columns", None)
     return None if columns is None else [str(name) for name in columns]
 
@@ -49,7 +51,7 @@ def in_order_of(names: list[str] | None, table: Any, what: str) -> Any:
     DataError
         The table has no such column, or several.
     """
-    columns = columns_of(table)
+    columns = columns_of(table, f"the {what}")
     if names is None or columns is None or columns == names:
         return table
     # The names of the table itself may be numbers.
@@ -126,13 +128,14 @@ class Data:
         The share of rows that is held out at random for testing, between 0 and 1; or the test rows. With `clients` the
         test rows have clients too.
     task : {"classification", "regression"}, optional
-        Without it, floating point `y` is a regression, also in an array of objects, anything else a classification.
+        Without it, `y` of floating point numbers or decimals is a regression, also in an array of objects and where
+        all are whole, anything else a classification.
     classes : sequence, optional
         The classes in the order of the predicted columns. Without it, they are the distinct labels, sorted.
     feature_names : sequence of str, optional
         Without it, the names of a table's columns.
-    normalise : {"auto", "standard", "minmax", "none"}
-        The scale of the features; "auto" is "standard".
+    normalise : {"auto", "standard", "minmax", "mnist", "none"}
+        The scale of the features; "auto" is "standard", and "mnist" that of MNIST's pixels.
     name : str
         The name of the rows in reports.
     seed : int
@@ -166,8 +169,8 @@ class Data:
         groups: Any = None,
         test: float | tuple[Any, Any] | tuple[Any, Any, Any] = 0.2,
         task: Literal["classification", "regression"] | None = None,
-        classes: Sequence[Any] | None = None,
-        feature_names: Sequence[str] | None = None,
+        classes: Names | None = None,
+        feature_names: Names | None = None,
         normalise: str = "auto",
         name: str = "data",
         seed: int = 1,
@@ -182,7 +185,7 @@ class Data:
         if not 0 <= seed < 2**64:
             raise DataError(f"seed: {seed} must be from 0 to 2^64 - 1")
         as_text(name, "name")
-        names = columns_of(X)
+        names = columns_of(X, "features")
         if feature_names is not None:
             names = [as_text(each, "feature_names") for each in as_names(feature_names, "feature_names")]
         targets = as_vector(y, "y")
@@ -202,7 +205,7 @@ class Data:
             self.classes = (
                 as_names(classes, "classes") if classes is not None else _distinct(targets, test_targets, "labels")
             )
-            if is_supposed and classes is None and targets.dtype.kind in "iu" and len(self.classes) > MOST_CLASSES:
+            if is_supposed and classes is None and len(self.classes) > MOST_CLASSES and _are_integers(targets):
                 warnings.warn(
                     f"y has {len(self.classes)} different whole numbers, which are taken for classes; say "
                     'task="classification" if they are, and task="regression" if not',
@@ -317,7 +320,13 @@ def _are_real(values: Any, array: NDArray[Any]) -> bool:
     present = [value for value in array.tolist() if not is_missing(value)]
     if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, Decimal)) for value in present):
         return False
-    return any(not isinstance(value, numbers.Integral) and not float(value).is_integer() for value in present)
+    return any(not isinstance(value, numbers.Integral) for value in present)
+
+
+def _are_integers(array: NDArray[Any]) -> bool:
+    """Whether all values are whole numbers by their types."""
+    is_integer = (isinstance(value, numbers.Integral) for value in array) if array.dtype.kind == "O" else ()
+    return array.dtype.kind in "iuO" and all(is_integer)
 
 
 def _of_test_rows_only(classes: list[Any]) -> str:

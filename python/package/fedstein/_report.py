@@ -5,7 +5,6 @@ from __future__ import annotations
 import html as _html
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -14,22 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import (
+    Names,
+    StrPath,
     as_bins,
     as_floats,
     as_groups,
-    as_indices,
     as_labels,
     as_names,
+    as_path,
     as_probabilities,
     as_text,
     as_vector,
+    in_order_of_categories,
 )
-from ._data import columns_of, in_order_of
+from ._data import columns_of
 from ._fedstein import ConfigError, DataError, Scored
+from ._names import places_in_classes, places_in_columns, table_of
 
 __all__ = ["Report", "report", "report_regression"]
-
-StrPath = str | os.PathLike[str]
 
 
 class _Source(Protocol):
@@ -53,7 +54,9 @@ class Report:
     Make one with `fedstein.report`, `fedstein.report_regression` or `Run.report`.
     """
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: _Source, names: Sequence[str] = ()) -> None:
+        # The names of the runs that are compared, its own first; empty where it is on no run.
+        self._names = _distinct(names)
         self._source = source
         self._overall = _numbers(json.loads(source.overall()))
         self._groups: dict[str, dict[str, float]] | None = None
@@ -151,7 +154,7 @@ class Report:
 
     @property
     def groups(self) -> dict[str, dict[str, float]]:
-        """The table of each group of rows, by its name, in sorted order; empty without groups."""
+        """The table of each group of rows, by its name, in the order of `report`; empty without groups."""
         if self._groups is None:
             found = json.loads(self._source.groups())
             self._groups = {name: _numbers(numbers) for name, numbers in found.items()}
@@ -159,17 +162,23 @@ class Report:
 
     @property
     def compared(self) -> dict[str, dict[str, float]]:
-        """The headline numbers of each run that this report compares, by its name; its own among them."""
+        """The headline numbers of each run that this report compares, its own first, by the run's name.
+
+        Of runs with the same name the second is called "name (2)", the third "name (3)". A report on no run has its own
+        numbers by its title.
+        """
         run = self.to_dict().get("run") or {}
         own = self.table()
-        found = {str(self.to_dict()["title"]): own}
-        for other in run.get("compare", []):
+        others = run.get("compare", [])
+        names = self._names or [str(self.to_dict()["title"])]
+        found = {names[0]: own}
+        for name, other in zip(names[1:], others, strict=True):
             numbers = {key: value for key, value in other["evaluation"].items() if value is not None}
             # The sizes have the keys of `table`. Runs of one task have the same classes.
             sizes = {"n": numbers["rows"]}
             if "classes" in own:
                 sizes.update(classes=own["classes"], bins=len(other["bins"]))
-            found[other["name"]] = {**sizes, **numbers}
+            found[name] = {**sizes, **numbers}
         return found
 
     @property
@@ -218,15 +227,15 @@ class Report:
         Raises
         ------
         ConfigError
-            The directory holds files and no report.
+            The directory holds files and no report of fedstein.
         DataError
             The arrays have changed since the report was made, and its page was not computed before.
         RunFailed
             A file cannot be written.
         """
-        path = Path(directory)
-        if path.is_dir() and any(path.iterdir()) and not (path / "report.json").exists():
-            raise ConfigError(f"`{path}` is not empty and holds no report; choose another directory")
+        path = as_path(directory, "directory")
+        if path.is_dir() and any(path.iterdir()) and not _holds_report(path):
+            raise ConfigError(f"`{path}` is not empty and holds no report of fedstein; choose another directory")
         return Path(self._source.save(path))
 
     def _render(self) -> tuple[str, str]:
@@ -260,7 +269,7 @@ def report(
     probabilities: Any,
     labels: Any,
     *,
-    classes: Sequence[Any] | None = None,
+    classes: Names | None = None,
     groups: Any = None,
     bins: int = 15,
     title: str = "predictions",
@@ -272,16 +281,19 @@ def report(
     probabilities : array_like, [n, C] or [n]
         A distribution over C classes for each row, which sums to 1 within 0.001; or the probability of class 1 of two.
         Arrays of numpy, PyTorch, JAX, pandas and polars are taken; those of float64, row by row, are not copied. The
-        columns of a table that are called as the `classes` are found by their names.
+        columns of a table that are called as the `classes` are found by their names, and its further columns are not
+        used; where no column is called as a class, they are in the order of the classes.
     labels : array_like, [n]
         The true classes: whole numbers from 0, or members of `classes`, or values whose texts these are.
     classes : sequence, optional
         The names of the C classes in the order of the columns. Labels are then these names. Without it, they are the
-        names of a table's columns, if it has any: labels are these names, or, where none of them is, whole numbers from
-        0.
+        names of a table's columns, if it has any: labels are these names, or, where the names are words and no label is
+        one, whole numbers from 0. Names are matched by value: 1, 1.0 and "1" are one name, and so are True and 1 where
+        nothing else is called 1.
     groups : array_like, [n], optional
         The group of each row, such as its hospital. `Report.groups` has the numbers of each, and the page a table of
-        the groups, sorted; of more than 50, those with the most rows.
+        the groups; of more than 50, those with the most rows. They are sorted by their values, and those of a
+        Categorical of pandas are in the order of its categories; rows without a value are the last group.
     bins : int
         Number of bins of confidence.
     title : str
@@ -303,45 +315,45 @@ def report(
     0.6666666666666666
     """
     columns = _names_of_columns(probabilities)
+    names = None
     if classes is not None:
         classes = as_names(classes, "classes")
-        texts = [str(name) for name in classes]
-        if columns is not None and len(set(texts)) == len(texts) and sorted(columns) == sorted(texts):
-            probabilities = in_order_of(texts, probabilities, "probabilities")
+        if columns is not None:
+            probabilities = table_of(classes, probabilities)
+        names = [str(name) for name in classes]
     array = as_probabilities(probabilities)
-    names = None
     if classes is not None:
         width = 2 if array.ndim == 1 else array.shape[-1]
         if len(classes) != width:
-            raise DataError(f"classes has {len(classes)} names; the probabilities have {width} columns")
-        indices = as_indices(labels, classes, by_text=True)
-        names = texts
+            raise DataError(f"classes has {_counted(len(classes), 'name')}; the probabilities have {width} columns")
+        indices = places_in_classes(labels, classes)
     elif columns is not None:
-        indices, names = _among(columns, labels), columns
+        indices, names = places_in_columns(labels, columns), [str(name) for name in columns]
     else:
         indices = as_labels(labels)
     if array.ndim and len(array) != len(indices):
-        raise DataError(f"{len(indices)} labels for {len(array)} rows of probabilities")
-    of = None if groups is None else as_groups(groups, len(indices))
+        raise DataError(f"{_counted(len(indices), 'label')} for {_counted(len(array), 'row')} of probabilities")
+    of = None if groups is None else _groups(groups, len(indices))
     return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of))
 
 
-def _names_of_columns(probabilities: Any) -> list[str] | None:
+def _names_of_columns(probabilities: Any) -> list[Any] | None:
     """The names of a table's columns; None where it has one column, or its library has numbered them."""
-    columns = columns_of(probabilities)
-    if columns is None or len(columns) < 2:
+    if columns_of(probabilities, "probabilities") is None:
         return None
-    own, count = list(probabilities.columns), len(columns)
-    return None if own in (list(range(count)), [f"column_{at}" for at in range(count)]) else columns
+    own = list(probabilities.columns)
+    numbered = [list(range(len(own))), [f"column_{at}" for at in range(len(own))]]
+    # True and False are not the numbers 1 and 0 of a library.
+    is_numbered = own in numbered and not any(isinstance(name, (bool, np.bool_)) for name in own)
+    return None if len(own) < 2 or is_numbered else own
 
 
-def _among(columns: list[str], labels: Any) -> NDArray[np.int64]:
-    """The column of every label: that of its name, or of its number where the columns are called by words."""
-    array = as_vector(labels, "labels")
-    if array.dtype.kind in "iufb" and not any(name.strip("+-").isdecimal() for name in columns):
-        if {str(label) for label in np.unique(array).tolist()}.isdisjoint(columns):
-            return as_labels(labels)
-    return as_indices(labels, columns, by_text=True)
+def _groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
+    return in_order_of_categories(values, as_groups(values, rows))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def report_regression(
@@ -377,10 +389,31 @@ def report_regression(
     """
     means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
     values = as_floats(as_vector(targets, "targets"), "targets")
-    of = None if groups is None else as_groups(groups, len(values))
+    of = None if groups is None else _groups(groups, len(values))
     return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of))
 
 
 def _numbers(values: dict[str, float | None]) -> dict[str, float]:
     """Numbers by their keys; NaN where one has no value."""
     return {key: math.nan if value is None else value for key, value in values.items()}
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of which none is twice: the second "a" is "a (2)"."""
+    found: list[str] = []
+    for name in names:
+        own, number = name, 1
+        while own in found:
+            number += 1
+            own = f"{name} ({number})"
+        found.append(own)
+    return found
+
+
+def _holds_report(directory: Path) -> bool:
+    """Whether a directory has the `report.json` of a report of fedstein."""
+    try:
+        found = json.loads((directory / "report.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"schema_version", "title", "task", "definitions", "overall"} <= found.keys()

@@ -8,6 +8,7 @@ import importlib
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, as_bins, as_text
+from ._arrays import FloatArray, StrPath, as_bins, as_flag, as_level, as_path, as_text
 from ._cells import features_of_cells
 from ._data import Data, RunWarning, features_of, in_order_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
@@ -31,7 +32,6 @@ from ._report import Report
 
 __all__ = ["Rounds", "Run", "RunWarning", "compare", "open", "resume", "train"]
 
-StrPath = str | os.PathLike[str]
 Progress = bool | Callable[[dict[str, Any]], object]
 
 logger = logging.getLogger("fedstein")
@@ -84,10 +84,10 @@ class _RunSource:
     """The report of a finished run, which keeps the files of temporary runs as long as it is there."""
 
     def __init__(
-        self, run: Run, bins: int | None, title: str | None, compare: list[Run | StrPath], other_rows: bool
+        self, run: Run, bins: int | None, title: str | None, compare: list[Run | Path], other_rows: bool
     ) -> None:
         self._run, self._others = run, compare
-        others = [other.path if isinstance(other, Run) else Path(other) for other in compare]
+        others = [other.path if isinstance(other, Run) else other for other in compare]
         self._options = (bins, title, others, other_rows)
 
     @cached_property
@@ -96,6 +96,11 @@ class _RunSource:
             self.save(Path(directory))
             texts = [Path(directory, name).read_text(encoding="utf-8") for name in ("report.json", "report.html")]
         return texts[0], texts[1]
+
+    def names(self) -> list[str]:
+        """The names of the runs, the report's own first."""
+        others = (other if isinstance(other, Run) else Run(other) for other in self._others)
+        return [self._run.name, *(other.name for other in others)]
 
     def overall(self) -> str:
         return json.dumps(json.loads(self._files[0])["overall"])
@@ -128,7 +133,7 @@ class Run:
     """
 
     def __init__(self, path: StrPath) -> None:
-        self._open(Path(path))
+        self._open(as_path(path, "path"))
 
     def _open(self, path: Path) -> None:
         self.path = path
@@ -181,20 +186,29 @@ class Run:
 
     @cached_property
     def rounds(self) -> Rounds:
-        """The columns of `rounds.csv` by name, each [rounds]; `clients` has a tuple of client numbers in each round."""
+        """The columns of `rounds.csv` by name, each [rounds]; `clients` has a tuple of client numbers in each round.
+
+        Raises
+        ------
+        ConfigError
+            The file is missing or damaged.
+        """
         self._same()
-        with (self.path / "rounds.csv").open(newline="", encoding="utf-8") as file:
-            header, *lines = csv.reader(file)
+        file = self.path / "rounds.csv"
+        text = _read(file, "file")
+        try:
+            header, *lines = csv.reader(text.splitlines())
+        except (ValueError, csv.Error) as error:
+            raise ConfigError(f"cannot read the file `{file}`: it has no columns") from error
+        for at, line in enumerate(lines, start=2):
+            if len(line) != len(header):
+                raise ConfigError(f"{file}, line {at}: {len(line)} cells; there must be {len(header)}")
         rounds = Rounds()
-        for name, cells in zip(header, zip(*lines, strict=True), strict=False):
-            if name == "clients":
-                clients = np.empty(len(cells), dtype=object)
-                clients[:] = [tuple(map(int, cell.split())) for cell in cells]
-                rounds[name] = clients
-            elif name in ("round", "uplink_bytes", "downlink_bytes"):
-                rounds[name] = np.array([int(cell) for cell in cells], dtype=np.int64)
-            else:
-                rounds[name] = np.array([float(cell or "nan") for cell in cells], dtype=np.float64)
+        for at, name in enumerate(header):
+            try:
+                rounds[name] = _column(name, [line[at] for line in lines])
+            except (ValueError, OverflowError) as error:
+                raise ConfigError(f"{file}, column `{name}`: {error}") from error
         return rounds
 
     @cached_property
@@ -290,7 +304,8 @@ class Run:
         DataError, ConfigError
             The rows have other columns than the run's, are not finite, or a file of the run is damaged.
         """
-        found = self._forecast(X, return_members, raw)
+        return_members = as_flag(return_members, "return_members")
+        found = self._forecast(X, return_members, as_flag(raw, "raw"))
         mean = found["probabilities"] if "probabilities" in found else found["mean"]
         return (mean, found["members"]) if return_members else mean
 
@@ -304,7 +319,7 @@ class Run:
         X : array_like, [n, p] or [n, ...]
             As for `predict`.
         level : float, optional
-            The share of rows, one of those that the run keeps; without it, the run's `calibration.level`.
+            The share of rows, such as 0.9, one of those that the run keeps; without it, the run's `calibration.level`.
 
         Returns
         -------
@@ -318,7 +333,7 @@ class Run:
         DataError, ConfigError
             The run has no sets or none of this level, or as `predict`.
         """
-        found = self._forecast(X, level=level)
+        found = self._forecast(X, level=None if level is None else as_level(level))
         if "sets" in found:
             sets: NDArray[np.bool_] = found["sets"] == 1
             return sets
@@ -377,11 +392,15 @@ class Run:
             There are no predictions, a run to compare has another task or other test rows, or a file of a run is
             damaged.
         """
-        others = _listed(compare, "compare")
+        others = [
+            run if isinstance(run, Run) else as_path(run, "a run of `compare`") for run in _listed(compare, "compare")
+        ]
         number, headline = None if bins is None else as_bins(bins), None if title is None else as_text(title, "title")
-        report = Report(_RunSource(self, number, headline, others, other_rows))
-        if out is not None:
-            report.save(out)
+        directory = None if out is None else as_path(out, "out")
+        source = _RunSource(self, number, headline, others, as_flag(other_rows, "other_rows"))
+        report = Report(source, source.names())
+        if directory is not None:
+            report.save(directory)
         return report
 
     def __getstate__(self) -> dict[str, bytes]:
@@ -402,10 +421,12 @@ class Run:
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         keys = ("accuracy", "rmse", "nll", "ece")
-        numbers = "".join(f", {key}={self.evaluation[key]:.4g}" for key in keys if key in self.evaluation)
-        return f"Run({str(self.path)!r}{numbers})"
+        return "".join(f", {key}={self.evaluation[key]:.4g}" for key in keys if key in self.evaluation)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}{self._headline()})"
 
 
 def train(
@@ -471,9 +492,24 @@ def train(
     """
     if isinstance(data, Mapping):
         keys["data"], data = data, None
+    return _train(config, data, out, keys, progress=progress, force=as_flag(force, "force"), data_dir=data_dir)
+
+
+def _train(
+    config: StrPath | Mapping[str, Any] | None,
+    data: Data | None,
+    out: StrPath | None,
+    keys: Mapping[str, Any],
+    *,
+    progress: Progress = False,
+    force: bool = False,
+    data_dir: StrPath | None = None,
+    without: str | None = None,
+) -> Run:
+    """As `train`; notes in which the pattern `without` is found are not shown."""
     source, values = _source(config)
     plan = Plan(source, values + _assignments(keys), _rows(data))
-    return _execute(plan, data, out, force=force, resume=False, progress=progress, data_dir=data_dir)
+    return _execute(plan, data, out, force=force, resume=False, progress=progress, data_dir=data_dir, without=without)
 
 
 def resume(
@@ -498,12 +534,13 @@ def resume(
         As in `train`; there is no checkpoint; it is of other rows or another config; or the run has rows of its own,
         and there is no `data`.
     """
-    if data is None and _has_own_rows(Path(path)):
+    directory = as_path(path, "path")
+    if data is None and _has_own_rows(directory):
         raise ConfigError(
             f"the run {path} has rows of its own, which are not in its directory; pass the same rows: "
             f"fedstein.resume({str(path)!r}, data=fedstein.Data(...))"
         )
-    file = Path(path) / "config.toml"
+    file = directory / "config.toml"
     plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data), resumes=True)
     return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
 
@@ -575,12 +612,23 @@ def _has_own_rows(run: Path) -> bool:
     return isinstance(card, dict) and card.get("own_data") is True
 
 
-def _read(file: Path) -> str:
+def _column(name: str, cells: list[str]) -> NDArray[Any]:
+    """A column of `rounds.csv`."""
+    if name == "clients":
+        clients = np.empty(len(cells), dtype=object)
+        clients[:] = [tuple(map(int, cell.split())) for cell in cells]
+        return clients
+    if name in ("round", "uplink_bytes", "downlink_bytes"):
+        return np.array([int(cell) for cell in cells], dtype=np.int64)
+    return np.array([float(cell or "nan") for cell in cells], dtype=np.float64)
+
+
+def _read(file: Path, what: str = "config") -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"cannot read the config `{file}`: {reason}") from error
+        raise ConfigError(f"cannot read the {what} `{file}`: {reason}") from error
 
 
 def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str] | None, list[str]]:
@@ -629,8 +677,8 @@ def _toml(path: str, value: Any) -> str:
     except TypeError as error:
         raise ConfigError(str(error)) from error
     except ValueError as error:
-        # Numbers that are not finite, and lists that hold themselves.
-        raise ConfigError(f"`{path}` cannot be {value!r}: {error}") from error
+        reason = "a list cannot hold itself" if "Circular" in str(error) else "a number must be finite"
+        raise ConfigError(f"`{path}` cannot be {value!r}; {reason}") from error
 
 
 def _execute(
@@ -642,21 +690,23 @@ def _execute(
     resume: bool,
     progress: Progress,
     data_dir: StrPath | None,
+    without: str | None = None,
 ) -> Run:
     if not isinstance(progress, bool) and not callable(progress):
         raise ConfigError(f"progress is {progress!r}; it must be True, False or a function of a round's numbers")
-    for note in plan.notes():
-        _warn(note)
     if data_dir is None:
         data_dir = os.environ.get("FEDSTEIN_DATA") or "data"
-    temporary = tempfile.mkdtemp(prefix="fedstein-") if out is None else None
-    path = Path(out) if out is not None else Path(temporary or "", "run")
-    shown = _Shown(progress)
+    sets, directory = as_path(data_dir, "data_dir"), None if out is None else as_path(out, "out")
+    shown = _Shown(progress, without)
+    for note in plan.notes():
+        shown("note", "", note)
+    temporary = tempfile.mkdtemp(prefix="fedstein-") if directory is None else None
+    path = Path(temporary or "", "run") if directory is None else directory
     try:
         _fedstein.train(
             plan,
             _rows(data),
-            Path(data_dir),
+            sets,
             path,
             force,
             resume,
@@ -675,6 +725,7 @@ def _execute(
         raise
     if temporary is not None:
         weakref.finalize(run, _remove, temporary, os.getpid())
+    logger.info("%s is complete%s", run.name, run._headline())
     return run
 
 
@@ -695,7 +746,8 @@ def _remove(directory: str, owner: int) -> None:
 class _Shown:
     """Shows progress: as a bar of the command in a terminal, as one line that changes in a notebook, else as lines."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, without: str | None = None) -> None:
+        self._without = without
         self._callback = progress if callable(progress) else None
         self._lines = progress is True
         self._handle: Any = None
@@ -710,7 +762,8 @@ class _Shown:
 
     def __call__(self, kind: str, value: Any, text: str) -> None:
         if kind == "note":
-            _warn(text)
+            if self._without is None or not re.search(self._without, text):
+                _warn(text)
         elif kind != "round":
             logger.info(text)
         if kind == "round" and self._callback is not None:

@@ -173,7 +173,9 @@ def pit(mean: Any, sd: Any, targets: Any) -> NDArray[np.float64]:
     return _fedstein.pit(as_floats(mean, "means"), as_floats(sd, "standard deviations"), as_floats(targets, "targets"))
 
 
-def interval_coverage(mean: Any, sd: Any, targets: Any, *, levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)) -> Coverage:
+def interval_coverage(
+    mean: Any, sd: Any, targets: Any, *, levels: Sequence[float] | NDArray[Any] = (0.5, 0.8, 0.9, 0.95)
+) -> Coverage:
     """The share of targets in the central interval of each level, and the intervals' mean width.
 
     Parameters and errors are those of `crps`; a level lies strictly between 0 and 1.

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from . import _fedstein
 from ._data import Data
 from ._fedstein import ConfigError
-from ._run import Run, _assignments, train
+from ._run import Run, _assignments, _train
 
 __all__ = ["FedsteinClassifier", "FedsteinRegressor"]
 
@@ -107,7 +107,8 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             keys["algorithm.particles"] = self.particles
         keys.update({key: value for key, value in defaults.items() if key not in named})
         try:
-            return train(config, data=data, progress=False, **keys)
+            # An estimator has no test rows that its numbers could be of.
+            return _train(config, data, None, keys, without=r"\(evaluation\.rows\)$")
         except ConfigError as error:
             if not str(error).startswith("`algorithm.particles` is not used"):
                 raise

@@ -84,7 +84,7 @@ fn silent(body: &mut Body, sites: &[SiteScores]) {
     }
 }
 
-/// One line for each, the worst calibrated first.
+/// One line for each: the worst calibrated first, or where nothing says which these are, the highest NLL.
 fn table(body: &mut Body, what: &str, sites: &[SiteScores]) {
     let found: Vec<GroupAnalysis> = SiteScores::worst_first(sites).into_iter().map(GroupAnalysis::of_scores).collect();
     let shown: Vec<&GroupAnalysis> = found.iter().take(groups::SHOWN).collect();
@@ -94,5 +94,10 @@ fn table(body: &mut Body, what: &str, sites: &[SiteScores]) {
     if shown.len() < found.len() {
         body.note(&format!("The table has the first {} of {}.", shown.len(), found.len()));
     }
-    body.note(&format!("{} {INTERVALS}", groups::ORDER));
+    let is_judged = |scores: &SiteScores| scores.gap_interval.is_some() || scores.evaluation.coverage_90.is_some();
+    match sites.iter().any(is_judged) {
+        true => body.note(&format!("{} {INTERVALS}", groups::ORDER)),
+        // A client tells sums of its own predictor that say nothing of calibration beyond chance.
+        false => body.note("Those with the highest NLL are first."),
+    }
 }

@@ -245,7 +245,11 @@ impl Config {
         }
         let clients = clients?;
         (scheduled > clients).then(|| {
-            format!("`schedule.clients` is {scheduled}, but there are only `partition.clients` = {clients} clients")
+            let there_are = match self.rows_are_at_sites() {
+                true => format!("{clients} sites"),
+                false => format!("`partition.clients` = {clients} clients"),
+            };
+            format!("`schedule.clients` is {scheduled}, but there are only {there_are}")
         })
     }
 

@@ -17,8 +17,9 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import Strategy
 
 from .. import _fedstein
+from .._arrays import StrPath
 from .._fedstein import ConfigError, Plan
-from .._run import Run, StrPath, _assignments, _read, _source
+from .._run import Run, _assignments, _read, _source
 from ._network import Network
 from ._project import untested
 
