@@ -19,7 +19,7 @@ use pyo3::types::PyDict;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::arrays::{Floats, shaped};
-use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_report, of_run};
+use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_report, of_run, with_arguments};
 use crate::interruptible::{interruptible, interruptible_on_pool};
 
 /// A finished run.
@@ -156,7 +156,9 @@ impl Finished {
     ///
     /// # Errors
     /// The rows do not fit the run, it keeps no sets of the level, or a file of the run is damaged.
-    #[pyo3(signature = (features, with_members, raw, level))]
+    /// Notes come with them: on rows far outside the training rows, unless a program brought these; with `sets` on too few
+    /// calibration rows.
+    #[pyo3(signature = (features, with_members, raw, level, sets))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -164,7 +166,8 @@ impl Finished {
         with_members: bool,
         raw: bool,
         level: Option<f64>,
-    ) -> PyResult<Arrays<'py>> {
+        sets: bool,
+    ) -> PyResult<(Arrays<'py>, Vec<String>)> {
         let recalibrated = self.run.recalibrated(level).map_err(of_run)?;
         let shape = features.shape();
         let [rows, width] = *shape else {
@@ -176,14 +179,22 @@ impl Finished {
         let rows_of_run = Array2::from_shape_vec((rows, width), features.to_f32());
         let rows_of_run = rows_of_run.map_err(|error| DataError::new_err(error.to_string()))?;
         let (run, config) = (self.run.clone(), self.config.clone());
+        let mut notes: Vec<String> = self.run.note_on_predictor(&self.config, false).into_iter().collect();
+        if sets {
+            notes.extend(recalibrated.note_on_few());
+        }
         let asked = Asked { recalibrated, with_members, raw };
-        let predicted =
-            interruptible_on_pool(py, move || asked.arrays(run.forecast(&config, rows_of_run, "the rows")?))?;
+        let predicted = interruptible_on_pool(py, move || {
+            let note = note_on_rows(&run, &config, &rows_of_run)?;
+            Ok((asked.arrays(run.forecast(&config, rows_of_run, "the rows")?)?, note))
+        })?;
+        let (arrays, note) = predicted.map_err(|error| self.of_prediction(error, &features))?;
+        notes.extend(note);
         let out = PyDict::new(py);
-        for Named { name, values, shape } in predicted.map_err(|error| self.of_prediction(error, &features))? {
+        for Named { name, values, shape } in arrays {
             out.set_item(name, shaped(py, values, &shape)?)?;
         }
-        Ok(out)
+        Ok((out, notes.iter().map(|note| with_arguments(note)).collect()))
     }
 
     /// Writes the report into a directory; returns the path of the page, or None where there is nothing to report on.
@@ -290,4 +301,14 @@ fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPred
     let array = |values| -> PyResult<Bound<'py, PyArrayDyn<f64>>> { shaped(py, values, &shape) };
     out.set_item("mean", array(predictions.mean().to_vec())?)?;
     out.set_item("sd", array(sd)?)
+}
+
+/// A note on rows `[n, p]` far outside the training rows. How rows of a program were scaled is not known here.
+fn note_on_rows(run: &Run, config: &Config, rows: &Array2<f32>) -> Result<Option<String>, RunError> {
+    // Rows of another width are an error of the forecast.
+    if run.card.own_data || rows.ncols() != run.card.features {
+        return Ok(None);
+    }
+    let Some(range) = run.training_range(config)? else { return Ok(None) };
+    Ok(range.note(&range.outside(rows)))
 }

@@ -231,20 +231,26 @@ impl Recalibrated {
             };
             format!("the probabilities are {what}, fitted on {rows} calibration rows; --raw gives them without")
         });
-        let sets = sets.as_ref().map(|Sets { score, level, threshold, .. }| {
-            let what = if score.is_of_classes() { "sets" } else { "intervals" };
-            match threshold {
-                Some(_) => {
-                    let share = 100.0 * level;
-                    format!("{what} ({}) are made{without} to hold the truth for {share:.1} % of rows", score.word())
-                }
-                None => format!(
-                    "{rows} calibration rows are too few for {what} at the level {level}: every one of them holds everything"
-                ),
-            }
+        let sets = sets.as_ref().filter(|sets| sets.threshold.is_some()).map(|Sets { score, level, .. }| {
+            let (what, share) = (called(*score), 100.0 * level);
+            format!("{what} ({}) are made{without} to hold the truth for {share:.1} % of rows", score.word())
         });
-        map.into_iter().chain(sets).collect()
+        map.into_iter().chain(sets).chain(self.note_on_few()).collect()
     }
+
+    /// That there were too few calibration rows for sets of this level, where it is so.
+    pub fn note_on_few(&self) -> Option<String> {
+        let Sets { score, level, .. } = self.sets.as_ref().filter(|sets| sets.threshold.is_none())?;
+        let (rows, what) = (self.rows, called(*score));
+        Some(format!(
+            "{rows} calibration rows are too few for {what} at the level {level}: every one of them holds everything"
+        ))
+    }
+}
+
+/// What the sets of a score are called.
+fn called(score: Score) -> &'static str {
+    if score.is_of_classes() { "sets" } else { "intervals" }
 }
 
 impl Sets {

@@ -256,18 +256,21 @@ class Run:
             raise DataError(f"features: a row has the shape {shape}; the run was trained on rows of {self._row_shape}")
 
     def _forecast(
-        self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None
+        self, X: Any, with_members: bool = False, raw: bool = False, level: float | None = None, sets: bool = False
     ) -> dict[str, NDArray[np.float64]]:
         finished = self._same()
+        features: FloatArray
         cells = features_of_cells(finished, self.config["data"], X)
         if cells is not None:
-            for note in cells[1]:
-                _warn(note)
-            return finished.predict(cells[0], with_members, raw, level)
-        features: FloatArray
-        features, shape = features_of(in_order_of(finished.feature_names(), X, "rows"), "features")
-        self._check_shape(shape)
-        return finished.predict(features, with_members, raw, level)
+            features, of_cells = cells
+        else:
+            of_cells = []
+            features, shape = features_of(in_order_of(finished.feature_names(), X, "rows"), "features")
+            self._check_shape(shape)
+        found, notes = finished.predict(features, with_members, raw, level, sets)
+        for note in of_cells + notes:
+            _warn(note)
+        return found
 
     @overload
     def predict(self, X: Any, *, raw: bool = False, return_members: Literal[False] = False) -> NDArray[np.float64]: ...
@@ -333,7 +336,7 @@ class Run:
         DataError, ConfigError
             The run has no sets or none of this level, or as `predict`.
         """
-        found = self._forecast(X, level=None if level is None else as_level(level))
+        found = self._forecast(X, level=None if level is None else as_level(level), sets=True)
         if "sets" in found:
             sets: NDArray[np.bool_] = found["sets"] == 1
             return sets
