@@ -221,6 +221,13 @@ def test_calibration_rows_give_a_temperature_and_sets(command: Command) -> None:
     assert lines[0].endswith(",set")
     names = np.array(run.classes)
     assert [line.rsplit(",", 1)[1] for line in lines[1:]] == ["|".join(names[of]) for of in run.predict_sets(X)]
+    # Each client holds out a row or two: too few for sets, and predictions need none.
+    few = fedstein.train(data=data, progress=False, partition={"calibration": 0.02}, **SMALL)
+    with pytest.warns(fedstein.RunWarning, match="calibration rows are too few for sets at the level 0.9"):
+        assert few.predict_sets(X).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few.predict(X)
     plain = fedstein.train(data=data, progress=False, **SMALL)
     assert np.array_equal(plain.predict(X), plain.predict(X, raw=True))
     with pytest.raises(fedstein.ConfigError, match="no prediction sets"):
@@ -984,6 +991,8 @@ def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(comman
     with pytest.warns(fedstein.RunWarning, match="`dose`"):
         filled = doses.predict(pd.DataFrame({"age": [40, 41], "dose": [np.nan, 2.0]}))
     assert filled[1] == pytest.approx(doses.predict(pd.DataFrame({"dose": [2], "age": [41]}))[0])
+    with pytest.warns(fedstein.RunWarning, match="standard deviations from the mean of the training rows: `age`"):
+        doses.predict(pd.DataFrame({"age": [4000], "dose": [2]}))
     with pytest.warns(fedstein.RunWarning, match="the rows.*`ward`"):
         run.predict(dated.assign(ward="attic"))
     for wrong, words in (

@@ -202,7 +202,8 @@ fn range_sentence(bin: &Bin) -> String {
         return String::new();
     };
     format!(
-        " What weighs most are the {} with a confidence between {:.2} and {:.2}: {} sure, {} right, {:.1} points too {}.",
+        " What weighs most {} the {} with a confidence between {:.2} and {:.2}: {} sure, {} right, {:.1} points too {}.",
+        if bin.n == 1 { "is" } else { "are" },
         rows(bin.n),
         bin.lo,
         bin.hi,

@@ -113,8 +113,13 @@ pub(super) fn planned(rounds: usize, per_round: usize, clients: usize) -> Option
     }
     let visits = rounds.saturating_mul(per_round);
     (visits < clients).then(|| {
+        let planned = match (rounds, visits) {
+            (1, 1) => "1 round of 1 is 1 visit".to_owned(),
+            (1, _) => format!("1 round of {per_round} is {visits} visits"),
+            _ => format!("{rounds} rounds of {per_round} are {visits} visits"),
+        };
         format!(
-            "{rounds} rounds of {per_round} are {visits} visits, so that at least {} of {clients} clients never train; \
+            "{planned}, so that at least {} of {clients} clients never train; \
              raise `rounds` or `schedule.clients`",
             clients - visits
         )

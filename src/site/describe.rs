@@ -192,6 +192,7 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
     let mut problems = Vec::new();
     if site.tell.statistics && told.sums.is_none() {
         let few = match site.data.reading.group_column.as_str() {
+            "" if told.rows == 1 => "There is 1 training row, fewer".to_owned(),
             "" => format!("There are {} training rows, fewer", told.rows),
             column => format!("The {} training rows have fewer values of `{}`", told.rows, quoted(column)),
         };
@@ -306,6 +307,7 @@ impl Description {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::datasets::columns::{Categorical, Rule};
     use crate::datasets::{Header, Reading, Task};
     use crate::site::config::SiteLimits;
     use ndarray::{Array2, array};
@@ -420,7 +422,7 @@ pub(super) mod tests {
         let mut site = site(0);
         (site.data.path, site.data.target) = (path, "y".into());
         site.data.test_path = directory.path().join("t.csv").display().to_string();
-        (site.data.reading.missing, site.data.reading.categorical) = (Missing::Mean, Categorical::Auto);
+        (site.data.reading.missing, site.data.reading.categorical) = (Missing::Mean, Categorical::Rule(Rule::Auto));
         let of = |min_rows: usize, statistics: bool| {
             let site = SiteConfig { tell: Tell { min_rows, statistics, ..site.tell }, ..site.clone() };
             let rows = SiteRows::read(&site).unwrap();

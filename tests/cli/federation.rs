@@ -282,7 +282,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     );
     // A site that reads no more than a MiB says so, and none of its rows is asked about.
     let site = place.text("rehearsal/1/site.toml");
-    place.write("rehearsal/1/site.toml", &format!("{site}\n[limits]\nmegabytes = 1\n"));
+    place.write("rehearsal/1/site.toml", format!("{site}\n[limits]\nmegabytes = 1\n"));
     let large = "--set model.hidden=[400] --set algorithm.particles=20";
     let refused =
         place.command(&format!("train sites.toml --sites {files} {large} --out runs/large")).output().unwrap();
@@ -291,7 +291,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     assert!(refused.status.code() == Some(2) && error.contains(words), "{error}");
     // A site that holds no rows out for the test trains, and gives no scores.
     let site = site.lines().filter(|line| !line.starts_with("test_path")).collect::<Vec<_>>().join("\n");
-    place.write("rehearsal/1/site.toml", &site.replace("[data]", "[data]\ntest_fraction = 0"));
+    place.write("rehearsal/1/site.toml", site.replace("[data]", "[data]\ntest_fraction = 0"));
     place.works(&format!("train sites.toml --quiet --set rounds=4 --sites {files} --out runs/none"));
     let sites = &place.json("runs/none/summary.json")["sites"];
     let rows = |site: usize| sites[site]["evaluation"]["rows"].as_u64().unwrap();
@@ -308,7 +308,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
         &["toy density"],
     );
     let rows: String = (0..20).map(|row| format!("{row},{}\n", if row % 2 == 0 { "=cmd()" } else { "no" })).collect();
-    place.write("formula.csv", &format!("a,y\n{rows}"));
+    place.write("formula.csv", format!("a,y\n{rows}"));
     place.refuses(
         "site split --set data.kind=csv --set data.path=formula.csv --set data.target=y --set partition.clients=2 --out other",
         &["the class `=cmd()` is a formula for a spreadsheet"],
