@@ -89,7 +89,7 @@ const CLASSES: &[Placed] = &[
         310,
         "aurc",
         "AURC",
-        "Area under the risk-coverage curve: mean over i of the error rate among the i most confident rows, where some are equally confident over all orders of these; lower is better.",
+        "Area under the risk-coverage curve: mean over i of the error rate among the i most confident rows, the first given first where some are equally confident, so that with many of them another order gives another number; lower is better.",
     ),
     of(
         320,

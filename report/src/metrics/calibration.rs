@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::error::{MetricError, check_finite, check_length, finite};
 use super::interval::Interval;
 use super::predictions::ClassPredictions;
-use super::ranking::expected_positives;
 use super::share::share_interval;
 
 /// Largest number of bins.
@@ -45,12 +44,11 @@ pub struct Bin {
 }
 
 impl Bin {
-    /// A bin of `n` rows, from the sums over them of what is right and of their confidence.
-    fn new((lo, hi): (f64, f64), n: usize, (right, confidence): (f64, f64)) -> Self {
-        let mean = |sum: f64| (n > 0).then(|| sum / n as f64);
-        let (accuracy, confidence) = (mean(right), mean(confidence));
+    fn new(lo: f64, hi: f64, sums: Sums) -> Self {
+        let mean = |sum: f64| (sums.n > 0).then(|| sum / sums.n as f64);
+        let (accuracy, confidence) = (mean(sums.correct as f64), mean(sums.confidence));
         let gap = confidence.zip(accuracy).map(|(c, a)| c - a);
-        Self { lo, hi, n, accuracy, confidence, gap }
+        Self { lo, hi, n: sums.n, accuracy, confidence, gap }
     }
 }
 
@@ -120,9 +118,7 @@ impl Histogram {
 
     pub(super) fn finish(&self) -> Calibration {
         let count = self.sums.len();
-        let bin = |(j, sums): (usize, &Sums)| {
-            Bin::new((edge(j, count), edge(j + 1, count)), sums.n, (sums.correct as f64, sums.confidence))
-        };
+        let bin = |(j, sums): (usize, &Sums)| Bin::new(edge(j, count), edge(j + 1, count), *sums);
         Calibration::new(self.sums.iter().enumerate().map(bin).collect())
     }
 }
@@ -311,10 +307,9 @@ pub fn equal_width_by(
     Ok(histogram.finish())
 }
 
-/// Equal-mass bins: rows in ascending order of confidence, cut into `min(bins, n)` parts whose sizes
-/// differ by at most one, the longer ones first. Where a cut separates rows of equal confidence, the
-/// accuracy of each part is the mean over all orders of these rows. Their [`Calibration::ece`] is
-/// the adaptive calibration error.
+/// Equal-mass bins: rows in ascending order of confidence (stable), cut into `min(bins, n)` parts
+/// whose sizes differ by at most one, the longer ones first. Their [`Calibration::ece`] is the
+/// adaptive calibration error.
 ///
 /// # Errors
 /// As [`equal_width`].
@@ -322,22 +317,20 @@ pub fn equal_mass(confidence: &[f64], correct: &[bool], bins: usize) -> Result<C
     check(confidence, correct, bins)?;
     let n = confidence.len();
     let mut order: Vec<usize> = (0..n).collect();
-    // -0.0 and 0.0 are a tie.
-    order.sort_by(|&a, &b| (confidence[a] + 0.0).total_cmp(&(confidence[b] + 0.0)));
-    let right = expected_positives(&order, confidence, correct);
+    order.sort_by(|&a, &b| confidence[a].total_cmp(&confidence[b]));
     let parts = bins.min(n);
-    let mut start = 0;
+    let mut rest = order.as_slice();
     let mut filled = Vec::with_capacity(parts);
     for part in 0..parts {
-        let end = start + n / parts + usize::from(part < n % parts);
-        let rows = &order[start..end];
-        let sum = rows.iter().map(|row| confidence[*row]).sum();
-        filled.push(Bin::new(
-            (confidence[rows[0]], confidence[rows[rows.len() - 1]]),
-            rows.len(),
-            (right[end] - right[start], sum),
-        ));
-        start = end;
+        let (rows, after) = rest.split_at(n / parts + usize::from(part < n % parts));
+        rest = after;
+        let mut sums = Sums::default();
+        for &row in rows {
+            sums.push(confidence[row], correct[row]);
+        }
+        if let (Some(&first), Some(&last)) = (rows.first(), rows.last()) {
+            filled.push(Bin::new(confidence[first], confidence[last], sums));
+        }
     }
     Ok(Calibration::new(filled))
 }

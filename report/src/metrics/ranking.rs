@@ -18,25 +18,6 @@ pub struct Ranking {
     positive: Vec<bool>,
 }
 
-/// How many of the first rows of an order are positive, `[n + 1]`: where rows have equal scores the mean over all orders of
-/// these, so that the order in which they were given does not count.
-///
-/// # Arguments
-/// * `order`: positions of the rows by their score, ascending or descending
-/// * `score`, `positive`: `[n]`
-pub(super) fn expected_positives(order: &[usize], score: &[f64], positive: &[bool]) -> Vec<f64> {
-    let mut before = 0_usize;
-    let mut expected = vec![0.0];
-    for tied in order.chunk_by(|&a, &b| score[a] == score[b]) {
-        let of_tied = tied.iter().filter(|row| positive[**row]).count();
-        let share = of_tied as f64 / tied.len() as f64;
-        expected.extend((1..tied.len()).map(|rows| before as f64 + share * rows as f64));
-        before += of_tied;
-        expected.push(before as f64);
-    }
-    expected
-}
-
 /// How often the rows of a [`Ranking`] count, by rank.
 #[derive(Debug, Clone)]
 pub struct Times(Vec<u32>);

@@ -235,7 +235,7 @@ metrics!(
         better: Some(LowerIsBetter),
         classes: Some(ClassMetric::new(
             |scored| scored.equal_mass().ece(),
-            "Adaptive calibration error: the ECE over equal-mass bins, rows sorted by confidence and cut into B parts whose sizes differ by at most one. Where a cut separates rows of equal confidence, the accuracy of a part is the mean over all orders of them.",
+            "Adaptive calibration error: the ECE over equal-mass bins, rows sorted by confidence and cut into B parts whose sizes differ by at most one. Rows of equal confidence stay in the order in which they were given, so that with many of them another order gives another number.",
         )),
         places: &[(Column, 70), (Overall, 130), (Card, 60), (Comparison, 100), (Definition, 170)],
         ..Metric::EMPTY
