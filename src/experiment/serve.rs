@@ -136,7 +136,8 @@ pub fn serve_on(
     // Particles of which a part is untrained are not calibrated.
     let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
     observer.started(config.rounds, &sites.headline(config));
-    let (names, called) = (sites.names(), sites.names());
+    let names = sites.names();
+    let called = names.clone();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
     let waiting = |silent: &[ClientId]| {
         // No step of a client: it only lets the user end the wait for scores and answers.

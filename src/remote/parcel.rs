@@ -87,7 +87,7 @@ impl Parcel {
     /// # Errors
     /// Those of [`Self::read`] but that.
     pub fn read_or_skip(from: &mut impl Read, limits: Limits) -> io::Result<Option<Result<Self, TooLarge>>> {
-        let Some((envelope, count)) = Self::head(from, || limits)? else { return Ok(None) };
+        let Some((envelope, count, limits)) = Self::head(from, || limits)? else { return Ok(None) };
         let (mut arrays, mut bytes) = (Vec::new(), 0_u64);
         for _ in 0..count {
             let length = u64::from_le_bytes(exact(from)?);
@@ -118,26 +118,20 @@ impl Parcel {
     /// # Errors
     /// Those of [`Self::read`].
     pub fn read_within(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<Self>> {
-        let mut most = 0;
-        let asked = || {
-            let limits = limits();
-            most = limits.bytes;
-            limits
-        };
-        let Some((envelope, count)) = Self::head(from, asked)? else { return Ok(None) };
-        let (mut arrays, mut rest) = (Vec::new(), most);
+        let Some((envelope, count, limits)) = Self::head(from, limits)? else { return Ok(None) };
+        let (mut arrays, mut rest) = (Vec::new(), limits.bytes);
         for _ in 0..count {
             let length = u64::from_le_bytes(exact(from)?);
-            rest = rest
-                .checked_sub(length)
-                .ok_or_else(|| refused(format!("its arrays have more than the {most} bytes that are read")))?;
+            rest = rest.checked_sub(length).ok_or_else(|| {
+                refused(format!("its arrays have more than the {} bytes that are read", limits.bytes))
+            })?;
             arrays.push(Arc::new(part(from, length)?));
         }
         Ok(Some(Self { envelope, arrays }))
     }
 
-    /// The envelope of a frame and the number of its arrays, which come next; `None` at the end of the stream.
-    fn head(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<(Vec<u8>, usize)>> {
+    /// The envelope of a frame, the number of its arrays, which come next, and the limits; `None` at the end of the stream.
+    fn head(from: &mut impl Read, limits: impl FnOnce() -> Limits) -> io::Result<Option<(Vec<u8>, usize, Limits)>> {
         let mut magic = Vec::new();
         from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic)?;
         if magic.is_empty() {
@@ -155,7 +149,7 @@ impl Parcel {
         if count > limits.arrays {
             return Err(refused(format!("it has {count} arrays; at most {} are read", limits.arrays)));
         }
-        Ok(Some((part(from, envelope)?, count)))
+        Ok(Some((part(from, envelope)?, count, limits)))
     }
 }
 

@@ -214,6 +214,8 @@ fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
         }
         assert!(Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap().success());
         server.wait().unwrap();
+        let how = format!("stopped: fedstein train --resume {out} --sites …, with the files of its sites");
+        assert!(place.works("runs runs").stdout.contains(&how), "{how}");
         let sites = "0/site.toml,1/site.toml,2/site.toml";
         for (sites, words) in [
             ("", "--sites a.toml,b.toml"),
@@ -230,138 +232,6 @@ fn a_server_that_is_killed_resumes_with_its_sites_to_the_same_bits() {
         assert!(same, "trial {trial}: the particles differ");
         assert_eq!(lines(&out), 31);
     }
-}
-
-#[test]
-fn results_that_leave_out_a_site_say_so_in_their_files() {
-    let place = Place::new();
-    place.works("site split --set partition.clients=4 --set algorithm.particles=2 --set model.hidden=[4] --out sites");
-    let files = "sites/0/site.toml,sites/1/site.toml";
-    let keys = "--set algorithm.local_steps=2 --set rounds=1";
-    place.works(&format!("train sites/run.toml --quiet {keys} --sites {files} --out runs/one"));
-    // The site's own results can be written no more.
-    let names = place.names("sites/1/state");
-    let run = names.iter().find(|name| *name != "rows").unwrap();
-    let results = place.path(&format!("sites/1/state/{run}/results"));
-    std::fs::remove_dir_all(&results).unwrap();
-    std::fs::write(&results, "").unwrap();
-    let printed = place.works(&format!("train --resume runs/one --set rounds=2 --sites {files}"));
-    let words = "the results leave out the rows of site-1: no scores came after the last round";
-    assert!(printed.stderr.contains(words), "{}", printed.stderr);
-    assert!(place.json("runs/one/summary.json")["notes"].to_string().contains(words));
-    assert!(place.text("runs/one/report/report.html").contains(words));
-}
-
-#[test]
-fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
-    let place = Place::new();
-    let keys = "--set rounds=3 --set partition.clients=4 --set algorithm.local_steps=5 --set algorithm.particles=4";
-    place.works(&format!("train --quiet {keys} --out runs/here"));
-    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
-    assert!(printed.starts_with("4 sites in rehearsal."), "{printed}");
-    assert_eq!(place.names("rehearsal"), ["0", "1", "2", "3", "run.toml"]);
-    assert_eq!(place.names("rehearsal/2"), ["site.toml", "test.csv", "train.csv"]);
-    // The command that it prints works as it stands.
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
-    place.works(&format!("{command} --quiet --out runs/sites"));
-    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
-    let (here, sites) = (place.json("runs/here/summary.json"), place.json("runs/sites/summary.json"));
-    assert_eq!(sites["sites"].as_array().unwrap().len(), 4, "{sites}");
-    assert!(here["evaluation"]["accuracy"].is_number() && sites["evaluation"]["accuracy"].is_number());
-    assert!(place.text("runs/sites/report/report.html").contains("site-2"));
-    place.refuses(&format!("site split {keys} --out rehearsal"), &["`rehearsal` exists"]);
-    place.refuses(&format!("site split {keys} --out ."), &["name a new directory"]);
-    place
-        .refuses(&format!("site split {keys} --out a,b"), &["`a,b` has a comma, which separates the files of --sites"]);
-    place.write("sites.toml", "data.kind = \"sites\"\npartition.kind = \"by-column\"\nrounds = 1\n");
-    let files = "rehearsal/0/site.toml,rehearsal/1/site.toml";
-    place.works(&format!("train sites.toml --quiet --sites {files} --out runs/two"));
-    place.refuses(
-        &format!("train sites.toml --sites {files} --set schedule.clients=9 --out runs/nine"),
-        &["`schedule.clients` is 9, but there are only 2 sites"],
-    );
-    // A site that reads no more than a MiB says so, and none of its rows is asked about.
-    let site = place.text("rehearsal/1/site.toml");
-    place.write("rehearsal/1/site.toml", format!("{site}\n[limits]\nmegabytes = 1\n"));
-    let large = "--set model.hidden=[400] --set algorithm.particles=20";
-    let refused =
-        place.command(&format!("train sites.toml --sites {files} {large} --out runs/large")).output().unwrap();
-    let error = String::from_utf8(refused.stderr).unwrap();
-    let words = "error: rehearsal/1/site.toml: the message has 2272608 bytes of arrays: more than limits.megabytes of this site";
-    assert!(refused.status.code() == Some(2) && error.contains(words), "{error}");
-    // A site that holds no rows out for the test trains, and gives no scores.
-    let site = site.lines().filter(|line| !line.starts_with("test_path")).collect::<Vec<_>>().join("\n");
-    place.write("rehearsal/1/site.toml", site.replace("[data]", "[data]\ntest_fraction = 0"));
-    place.works(&format!("train sites.toml --quiet --set rounds=4 --sites {files} --out runs/none"));
-    let sites = &place.json("runs/none/summary.json")["sites"];
-    let rows = |site: usize| sites[site]["evaluation"]["rows"].as_u64().unwrap();
-    assert!(rows(0) > 0 && rows(1) == 0, "{sites}");
-    let only = ["the rows are at sites: only `fedstein train CONFIG.toml --sites"];
-    place.write("sites.toml", "data.kind = \"sites\"\n");
-    place.refuses("site split sites.toml --out other", &only);
-    place.write("study.toml", "base = \"sites.toml\"\nmetrics = [\"nll\"]\n[vary.lr]\na = { optimizer.lr = 0.1 }\nb = { optimizer.lr = 0.2 }\n");
-    place.refuses("study study.toml --out studies", &only);
-    assert!(!place.path("studies").exists());
-    place.refuses("site split --set algorithm.kind=svgd --out other", &["all rows in one place"]);
-    place.refuses(
-        "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
-        &["toy density"],
-    );
-    let rows: String = (0..20).map(|row| format!("{row},{}\n", if row % 2 == 0 { "=cmd()" } else { "no" })).collect();
-    place.write("formula.csv", format!("a,y\n{rows}"));
-    place.refuses(
-        "site split --set data.kind=csv --set data.path=formula.csv --set data.target=y --set partition.clients=2 --out other",
-        &["the class `=cmd()` is a formula for a spreadsheet"],
-    );
-    assert!(!place.path("other").exists());
-}
-
-#[test]
-fn the_sites_of_a_regression_with_held_out_rows_train_to_its_bits() {
-    let place = Place::new();
-    let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, 400 + (i * i) % 97);
-    place.write("table.csv", "a,b,y\n".to_owned() + &(0..90).map(row).collect::<String>());
-    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.task=regression --set model.hidden=[4] \
-                --set data.rotate=principal --set partition.validation=0.2 --set partition.calibration=0.1 --set rounds=2 \
-                --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=3";
-    place.works(&format!("train --quiet {keys} --out runs/here"));
-    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
-    place.works(&format!("{command} --quiet --out runs/sites"));
-    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
-    // The target has the scale of the rows that are trained on: 51 of 72, as the sites' files have them.
-    let trained: Vec<f64> = (0..3)
-        .flat_map(|site| {
-            let text = place.text(&format!("rehearsal/{site}/train.csv"));
-            text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect::<Vec<f64>>()
-        })
-        .collect();
-    let mean = trained.iter().sum::<f64>() / trained.len() as f64;
-    let kept = place.json("runs/here/model.json")["normalisation"]["target"]["mean"].as_f64().unwrap();
-    assert!((kept - mean).abs() < 1e-9 && trained.len() < 60, "{kept} {mean} {}", trained.len());
-}
-
-#[test]
-fn the_sites_of_a_table_with_a_positive_class_weights_and_groups_train_to_its_bits() {
-    let place = Place::new();
-    let row = |i: usize| {
-        format!("P{},{},{},{}\n", i / 3, i * 7 % 13, i * 5 % 11, ["alive", "dead"][usize::from(i * 7 % 13 > 6)])
-    };
-    // Features have the names that the sites' files would give the other columns.
-    place.write("table.csv", "patient,group,target,outcome\n".to_owned() + &(0..60).map(row).collect::<String>());
-    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=outcome --set data.positive=alive \
-                --set data.group_column=patient --set data.class_weights=balanced --set rounds=2 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=4";
-    place.works(&format!("train --quiet {keys} --out runs/here"));
-    assert_eq!(place.json("runs/here/model.json")["classes"], serde_json::json!(["dead", "alive"]));
-    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
-    // Of 20 patients with three visits each, 16 are for training: 5, 5 and 6 of them at a site.
-    assert_eq!([0, 1, 2].map(|site| place.text(&format!("rehearsal/{site}/train.csv")).lines().count()), [16, 16, 19]);
-    assert!(place.text("rehearsal/0/train.csv").starts_with("target_,group_,group,target\n"));
-    assert!(place.text("rehearsal/0/site.toml").contains("group_column = \"group_\"\n"));
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
-    place.works(&format!("{command} --quiet --out runs/sites"));
-    assert_eq!(place.json("runs/sites/model.json")["classes"], serde_json::json!(["dead", "alive"]));
-    assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
 }
 
 /// The directories of the results that the sites of a place keep, in the order of the sites.

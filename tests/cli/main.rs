@@ -23,6 +23,7 @@ mod reproduce;
 mod runs;
 mod site;
 mod site_init;
+mod site_split;
 mod stop;
 mod stop_sites;
 mod study;

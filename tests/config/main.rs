@@ -16,6 +16,8 @@ use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overri
 use fedstein::rows::Order;
 use proptest::prelude::*;
 
+#[path = "../common/mod.rs"]
+mod common;
 mod docs;
 
 fn load_with(text: &str, set: &[&str]) -> Result<(Config, Resolved), String> {

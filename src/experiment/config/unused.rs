@@ -17,6 +17,12 @@ fn sentence(unused: &[&str], why: &str) -> Option<String> {
     (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
 }
 
+/// The sentence on unused keys of a section, of those that were `changed`.
+fn of_section(section: &str, UnusedKeys { keys, why }: UnusedKeys, changed: &[String]) -> Option<String> {
+    let is_one = |path: &&str| path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key));
+    sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
+}
+
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
 type Rule = (bool, &'static [&'static str], String);
 
@@ -32,11 +38,6 @@ impl Config {
                 |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
             sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
         };
-        let of_section = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
-            let is_one =
-                |path: &&str| path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key));
-            sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
-        };
         let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
         let is_classification = data.is_some_and(|data| data.is_classification());
         let of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
@@ -48,7 +49,7 @@ impl Config {
         let of_schedule: Vec<&str> = changed.iter().map(String::as_str).filter(of_kind).collect();
         let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
         rules
-            .chain(of_kinds.filter_map(of_section))
+            .chain(of_kinds.filter_map(|(section, unused)| of_section(section, unused, changed)))
             .chain(sentence(&unused, "the rows are the program's own"))
             .chain(sentence(&of_schedule, "the program selects the clients"))
             .collect()
@@ -59,16 +60,13 @@ impl Config {
     pub(in crate::experiment) fn own_without_effect(&self, algorithm: &dyn Algorithm) -> Vec<String> {
         let AlgorithmConfig::Own(own) = &self.algorithm else { return Vec::new() };
         let kind = algorithm.kind();
-        let is_changed = |name: &&str| {
-            let default = kind.key(name).and_then(|key| key.default).map(|default| default.to_value());
-            own.keys.get(*name).is_some_and(|value| Some(value) != default.as_ref())
+        let is_changed = |(name, value): &(&String, &toml::Value)| {
+            kind.key(name).and_then(|key| key.default).map(|default| default.to_value()).as_ref() != Some(*value)
         };
-        let of_reason = |UnusedKeys { keys, why }: UnusedKeys| {
-            let paths: Vec<String> =
-                keys.iter().copied().filter(is_changed).map(|key| format!("algorithm.{key}")).collect();
-            sentence(&paths.iter().map(String::as_str).collect::<Vec<_>>(), &why)
-        };
-        algorithm.unused_keys().into_iter().filter_map(of_reason).collect()
+        let changed: Vec<String> =
+            own.keys.iter().filter(is_changed).map(|(name, _)| format!("algorithm.{name}")).collect();
+        let unused = algorithm.unused_keys().into_iter();
+        unused.filter_map(|unused| of_section("algorithm", unused, &changed)).collect()
     }
 
     fn rules(&self, own: Own) -> Vec<Rule> {
