@@ -2,9 +2,6 @@
 
 use crate::{Failure, cargo, output, read};
 
-/// The workspaces whose dependencies are checked: this one and the Python package.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "python/Cargo.toml"];
-
 /// Checks that every package in the trees of dependencies has a licence that deny.toml allows. The trees are those of this
 /// platform and of default features; `--all` takes every platform and feature, for which cargo may have to download
 /// packages.
@@ -13,16 +10,12 @@ const MANIFESTS: [&str; 2] = ["Cargo.toml", "python/Cargo.toml"];
 /// A licence is not allowed or not a valid expression, or cargo fails.
 pub fn check(words: &[String]) -> Result<(), Failure> {
     let list = List::parse(&read("deny.toml")?);
-    let mut tree = String::new();
-    for manifest in MANIFESTS {
-        let mut command =
-            cargo(&["tree", "--locked", "--workspace", "--edges", "normal,build,dev", "--prefix", "none", "--format"]);
-        command.args(["{p}\t{l}\t", "--manifest-path", manifest]);
-        if words.iter().any(|word| word == "--all") {
-            command.args(["--all-features", "--target", "all"]);
-        }
-        tree += &output(&mut command)?;
+    let mut command = cargo(&["tree", "--locked", "--workspace", "--edges", "normal,build,dev", "--prefix", "none"]);
+    command.args(["--format", "{p}\t{l}\t"]);
+    if words.iter().any(|word| word == "--all") {
+        command.args(["--all-features", "--target", "all"]);
     }
+    let tree = output(&mut command)?;
     let mut packages: Vec<(&str, &str)> = tree
         .lines()
         .filter_map(|line| {
