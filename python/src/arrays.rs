@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fedstein::metrics::{ClassPredictions, RegressionPredictions};
+use fedstein::metrics::{ClassPredictions, MetricError, RegressionPredictions};
 use ndarray::{ArrayViewD, IxDyn};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -104,7 +104,13 @@ pub fn classes<'a>(
             return Err(DataError::new_err(message));
         }
     };
-    ClassPredictions::of(labels, classes, values).map_err(of_metric)
+    ClassPredictions::of(labels, classes, values).map_err(|error| match (error, &*probabilities.shape()) {
+        // The one that was given is that of class 1.
+        (MetricError::Probability { row, .. }, [_]) => {
+            of_metric(MetricError::Probability { row, class: 1, value: probabilities.to_f64()[row] })
+        }
+        (error, _) => of_metric(error),
+    })
 }
 
 /// Predictions of a regression from means and standard deviations, `[n]` or `[N, n]`.

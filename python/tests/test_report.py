@@ -38,6 +38,21 @@ def test_one_column_is_the_probability_of_class_1() -> None:
     two = fedstein.report(np.column_stack([1 - p, p]), y)
     assert one.table() == two.table() == column.table()
     assert one.table()["brier_binary"] == pytest.approx(metrics.brier_score_loss(y, p), rel=1e-12)
+    with pytest.raises(fedstein.DataError, match=r"row 1: the probability of class 1 is 1\.1"):
+        fedstein.report([0.5, 1.1], [0, 1])
+
+
+def test_probabilities_that_leave_their_range_by_rounding_are_accepted() -> None:
+    rounded = [[1 - 0.9 - 0.1, 0.9, 0.1], [0.0, 1 + 2**-23, 0.0]]
+    assert rounded[0][0] < 0
+    report = fedstein.report(np.array(rounded, dtype=np.float32), [1, 1])
+    assert report.nll == pytest.approx(-np.log(0.9) / 2, rel=1e-6) and report.accuracy == 1
+
+
+def test_the_interval_of_an_accuracy_of_1_has_a_width() -> None:
+    report = fedstein.report([0.9] * 50, [1] * 50)
+    # SciPy: binomtest(50, 50).proportion_ci(0.95, "wilson").
+    assert report.intervals["accuracy"] == pytest.approx((0.9286524008666412, 1.0), rel=1e-12)
 
 
 class Dlpack:

@@ -95,7 +95,7 @@ const CLASSES: &[Placed] = &[
         320,
         "confidence_intervals",
         "Intervals",
-        "95 % percentile bootstrap over rows, seeded; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs.",
+        "95 % percentile bootstrap over rows, seeded; of the accuracy Wilson's interval; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs.",
     ),
     of(
         330,

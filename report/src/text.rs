@@ -47,7 +47,8 @@ pub fn decimals(value: f64, digits: usize) -> String {
     let size = value.abs();
     if size == 0.0 || (0.1f64.powi(i32::try_from(digits).unwrap_or(i32::MAX))..1e7).contains(&size) || !size.is_finite()
     {
-        format!("{value:.digits$}")
+        // Adding 0 turns -0 into 0.
+        format!("{:.digits$}", value + 0.0)
     } else {
         format!("{value:.3e}")
     }
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!([999, 1_234, 9_999, 999_999].map(compact), ["999", "1.2k", "10k", "1.0M"]);
         assert_eq!([0.0, 0.123_456, -12.345_67, 1e-7].map(number), ["0.0000", "0.1235", "\u{2212}12.346", "1.000e-7"]);
         assert_eq!(
-            [0.0, 0.97251, -3.0, 2e-4, 3e6].map(|value| decimals(value, 4)),
+            [-0.0, 0.97251, -3.0, 2e-4, 3e6].map(|value| decimals(value, 4)),
             ["0.0000", "0.9725", "-3.0000", "0.0002", "3000000.0000"]
         );
         assert_eq!([3.21e-5, -4.5e7, f64::NAN].map(|value| decimals(value, 4)), ["3.210e-5", "-4.500e7", "NaN"]);

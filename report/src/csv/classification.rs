@@ -6,7 +6,7 @@ use std::path::Path;
 use super::fields::{fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
-use crate::metrics::{ClassPredictions, ROW_SUM_TOLERANCE};
+use crate::metrics::{self, ClassPredictions, ROW_SUM_TOLERANCE};
 
 const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 
@@ -152,12 +152,8 @@ fn probability(text: &str) -> Result<f64, String> {
     let value: f64 = text
         .parse()
         .map_err(|_| format!("`{}` is not a number; a probability such as 0.25 is expected", quoted(text)))?;
-    if (0.0..=1.0).contains(&value) {
-        // Adding 0 turns -0 into 0.
-        Ok(value + 0.0)
-    } else {
-        Err(format!("{} is not a probability; probabilities lie in [0, 1]", quoted(text)))
-    }
+    metrics::probability(value)
+        .ok_or_else(|| format!("{} is not a probability; probabilities lie in [0, 1]", quoted(text)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::interval::Interval;
 use super::metric::{Metric, Resampled};
 use super::ranking::Ranking;
 use super::scored::ScoredClasses;
-use super::share::share_interval;
+use super::share::{share_interval, share_interval_of};
 use super::table::Evaluation;
 
 /// Percentile intervals of several statistics that share their resamples.
@@ -62,9 +62,9 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
     Ok(values.into_iter().map(interval).collect())
 }
 
-/// Intervals of the headline scores of a classification: percentiles over the same resamples, and Wald's for the estimates
-/// of the logistic recalibration. That of the signed gap is from the accuracy's (Wilson's) where all rows are right, or all
-/// wrong.
+/// Intervals of the headline scores of a classification: Wilson's of the accuracy, a share of rows, which has a width where
+/// all rows are right; Wald's for the estimates of the logistic recalibration; of the others percentiles over the same
+/// resamples. That of the signed gap is from the accuracy's where all rows are right, or all wrong.
 ///
 /// The calibration error of a sample is above that of the population on average, because chance adds to the gap of every
 /// bin, and resampling adds to it once more. Its interval is the basic one, twice the estimate less the percentiles (Davison
@@ -109,7 +109,7 @@ fn as_map<S: Serializer>(entries: &[(&'static str, Option<Interval>)], serialize
     serializer.collect_map(entries.iter().map(|(key, interval)| (key, interval)))
 }
 
-/// The interval of every metric whose entry in the table says how it is resampled or estimated.
+/// The interval of every metric whose entry in the table says that it is a share of rows, or how it is resampled or estimated.
 ///
 /// # Errors
 /// A level outside (0, 1).
@@ -171,10 +171,15 @@ pub fn score_intervals<R: Rng + ?Sized>(
         Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
     };
     let of_gap = |(key, interval)| match key {
-        "signed_gap" => (key, scored.top().interval_of_gap(interval)),
+        "signed_gap" => (key, scored.top().interval_of_gap(level, interval)),
         _ => (key, interval),
     };
-    let intervals = keys.into_iter().zip(intervals).map(of_gap).chain(Metric::all().filter_map(estimated)).collect();
+    let shares = Metric::all().filter_map(|metric| {
+        let of = metric.classes.filter(|_| metric.share_of_rows)?.of;
+        Some((metric.key, of(scored).map(|share| share_interval_of(level, share, bin.len()))))
+    });
+    let resampled = keys.into_iter().zip(intervals).map(of_gap);
+    let intervals = shares.chain(resampled).chain(Metric::all().filter_map(estimated)).collect();
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 
@@ -235,6 +240,28 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let got = percentile_bootstrap(1, 10, 0.95, 2, |_, found| found.copy_from_slice(&[0.5, f64::NAN]), &mut rng)?;
         assert_eq!(got, [Some(Interval { lo: 0.5, hi: 0.5 }), None]);
+        Ok(())
+    }
+
+    #[test]
+    fn the_interval_of_the_accuracy_has_a_width_where_all_rows_are_right() -> Result<(), MetricError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        // SciPy: binomtest(count, 50).proportion_ci(level, "wilson").
+        for (right, level, lo, hi) in [
+            (50, 0.95, 0.928_652_401, 1.0),
+            (49, 0.95, 0.895_045_564, 0.996_460_741),
+            (49, 0.9, 0.915_194_706, 0.995_525_436),
+        ] {
+            let labels = (0..50).map(|row| usize::from(row < right)).collect();
+            let predictions = ClassPredictions::new(labels, 2, [0.1, 0.9].repeat(50))?;
+            let scored = ScoredClasses::of_predictions(&predictions, 10)?;
+            let intervals = score_intervals(&scored, 50, level, &mut rng)?;
+            let got = intervals.get("accuracy").ok_or(MetricError::NoRows)?;
+            assert!((got.lo - lo).abs() < 1e-8 && (got.hi - hi).abs() < 1e-8, "{got:?}");
+            // The gap of .9 less the accuracy: the same interval where all are right.
+            let gap = intervals.get("signed_gap").ok_or(MetricError::NoRows)?;
+            assert!(right < 50 || (gap.hi - (0.9 - lo)).abs() < 1e-8, "{gap:?}");
+        }
         Ok(())
     }
 

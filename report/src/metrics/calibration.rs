@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{MetricError, check_finite, check_length, finite};
 use super::interval::Interval;
 use super::predictions::ClassPredictions;
-use super::share::share_interval;
+use super::share::share_interval_of;
 
 /// Largest number of bins.
 pub const MAX_BINS: usize = 100_000;
@@ -198,13 +198,13 @@ impl Calibration {
         self.weighted(|gap| gap)
     }
 
-    /// The 95 % interval of the signed gap: `interval`, unless every row is right, or every row wrong. Resampled rows are then so
+    /// The interval of the signed gap: `interval`, unless every row is right, or every row wrong. Resampled rows are then so
     /// too, and the variance is that of the confidence alone; the interval is that of the accuracy instead (Wilson's).
-    pub(super) fn interval_of_gap(&self, interval: Option<Interval>) -> Option<Interval> {
+    pub(super) fn interval_of_gap(&self, level: f64, interval: Option<Interval>) -> Option<Interval> {
         let are_all = |share: f64| self.filled().all(|(bin, _)| bin.accuracy == Some(share));
         let confidence = self.mean_confidence().filter(|_| are_all(1.0) || are_all(0.0));
         let Some((confidence, gap)) = confidence.zip(self.signed_gap()) else { return interval };
-        let Interval { lo, hi } = share_interval((confidence - gap).clamp(0.0, 1.0), self.n);
+        let Interval { lo, hi } = share_interval_of(level, (confidence - gap).clamp(0.0, 1.0), self.n);
         Some(Interval { lo: confidence - hi, hi: confidence - lo })
     }
 

@@ -253,7 +253,7 @@ impl ClassSums {
         let gap = calibration.signed_gap()?;
         let n = rows as f64;
         let half = two_sided_quantile(0.95) * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
-        calibration.interval_of_gap(Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? }))
+        calibration.interval_of_gap(0.95, Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? }))
     }
 }
 

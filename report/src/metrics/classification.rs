@@ -39,7 +39,8 @@ pub struct NegativeLogLikelihood {
 
 /// `-ln max(p, 1e-12)` of one probability.
 pub(super) fn floored_nll(probability: f64) -> f64 {
-    -probability.max(PROBABILITY_FLOOR).ln()
+    // Not a minus sign, which makes -0 of the 0 of a certain row.
+    0.0 - probability.max(PROBABILITY_FLOOR).ln()
 }
 
 /// Negative log-likelihood of the predictive, with the number of floored rows.
@@ -64,7 +65,9 @@ pub fn gibbs_nll(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, 
     check_labels(labels, log_probs.classes())?;
     let floor = PROBABILITY_FLOOR.ln();
     let sum: f64 = (0..log_probs.particles())
-        .map(|n| labels.iter().enumerate().map(|(row, &label)| -log_probs.row(n, row)[label].max(floor)).sum::<f64>())
+        .map(|n| {
+            labels.iter().enumerate().map(|(row, &label)| 0.0 - log_probs.row(n, row)[label].max(floor)).sum::<f64>()
+        })
         .sum();
     Ok(sum / (labels.len() * log_probs.particles()) as f64)
 }

@@ -78,7 +78,8 @@ pub use no_skill::{NoSkill, NoSkillTargets};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
 pub use personal::PersonalScores;
 pub(crate) use predictions::check_labels;
-pub use predictions::{ClassPredictions, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
+pub(crate) use predictions::probability;
+pub use predictions::{ClassPredictions, PROBABILITY_TOLERANCE, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
 pub use ranking::{Ranking, Times};
 pub use recalibration::{Estimate, NoSlope, Recalibration};
 pub use regression::{

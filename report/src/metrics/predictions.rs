@@ -10,6 +10,9 @@ use crate::exponential::add_exponentials;
 /// Largest distance of a row's sum from 1. Rows within it are used as they are, never renormalised.
 pub const ROW_SUM_TOLERANCE: f64 = 1e-3;
 
+/// Largest distance of a probability from [0, 1], a few roundings of 32-bit floats; it is then the nearer end.
+pub const PROBABILITY_TOLERANCE: f64 = 1e-6;
+
 /// Rows that a thread takes at once.
 const BLOCK: usize = 256;
 
@@ -42,8 +45,8 @@ impl ClassPredictions<'static> {
     /// * `probabilities`: `[n, classes]`, row-major
     ///
     /// # Errors
-    /// Names the first row whose label is out of range, whose probabilities leave `[0, 1]`, or
-    /// whose sum is further from 1 than [`ROW_SUM_TOLERANCE`]. Rows inside the tolerance stay as
+    /// Names the first row whose label is out of range, whose probabilities are outside `[0, 1]` by more than
+    /// [`PROBABILITY_TOLERANCE`], or whose sum is further from 1 than [`ROW_SUM_TOLERANCE`]. Otherwise rows stay as
     /// given: the definitions use the raw values.
     pub fn new(labels: Vec<usize>, classes: usize, probabilities: Vec<f64>) -> Result<Self, MetricError> {
         Self::of(labels, classes, probabilities)
@@ -60,7 +63,7 @@ impl<'a> ClassPredictions<'a> {
         classes: usize,
         probabilities: impl Into<Cow<'a, [f64]>>,
     ) -> Result<Self, MetricError> {
-        let (labels, probabilities) = (labels.into(), probabilities.into());
+        let (labels, mut probabilities) = (labels.into(), probabilities.into());
         if labels.is_empty() {
             return Err(MetricError::NoRows);
         }
@@ -70,10 +73,13 @@ impl<'a> ClassPredictions<'a> {
         check_length("probabilities", probabilities.len(), labels.len() * classes)?;
         check_labels(&labels, classes)?;
         for (row, values) in probabilities.chunks_exact(classes).enumerate() {
-            if let Some(class) = values.iter().position(|p| !(0.0..=1.0).contains(p)) {
+            if let Some(class) = values.iter().position(|p| probability(*p).is_none()) {
                 return Err(MetricError::Probability { row, class, value: values[class] });
             }
             check_sum(row, values.iter().sum())?;
+        }
+        if probabilities.iter().any(|p| !(0.0..=1.0).contains(p)) {
+            probabilities.to_mut().iter_mut().for_each(|p| *p = p.clamp(0.0, 1.0));
         }
         Ok(Self { labels, classes, probabilities })
     }
@@ -237,6 +243,13 @@ pub(crate) fn check_labels(labels: &[usize], classes: usize) -> Result<(), Metri
         None => Ok(()),
         Some(row) => Err(MetricError::Label { row, label: labels[row], classes }),
     }
+}
+
+/// The probability that a number stands for, within [`PROBABILITY_TOLERANCE`]; `None` where it stands for none.
+pub(crate) fn probability(value: f64) -> Option<f64> {
+    // Adding 0 turns -0 into 0.
+    let near = (-PROBABILITY_TOLERANCE..=1.0 + PROBABILITY_TOLERANCE).contains(&value);
+    near.then(|| value.clamp(0.0, 1.0) + 0.0)
 }
 
 fn check_sum(row: usize, sum: f64) -> Result<(), MetricError> {

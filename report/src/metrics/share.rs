@@ -6,7 +6,12 @@ use super::normal::two_sided_quantile;
 /// 95 % interval of a share among `rows` rows, at least 1 (Wilson 1927). Unlike a bootstrap it has a width where all rows
 /// are alike.
 pub fn share_interval(share: f64, rows: usize) -> Interval {
-    let (n, z2) = (rows as f64, two_sided_quantile(0.95).powi(2));
+    share_interval_of(0.95, share, rows)
+}
+
+/// The same of another level in (0, 1).
+pub(super) fn share_interval_of(level: f64, share: f64, rows: usize) -> Interval {
+    let (n, z2) = (rows as f64, two_sided_quantile(level).powi(2));
     let center = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = (share * (1.0 - share) * z2 / n + (z2 / (2.0 * n)).powi(2)).sqrt() / (1.0 + z2 / n);
     Interval { lo: (center - half).max(0.0), hi: (center + half).min(1.0) }

@@ -67,7 +67,6 @@ metrics!(
                 |scored| scored.mean(right),
                 "Share of rows whose predicted class is the label; of the ensemble, that is of the averaged probabilities.",
             )
-            .resampled(Resampled::Mean(right))
         ),
         sums: Some(ClientScores::accuracy),
         personal: &[
@@ -155,9 +154,9 @@ metrics!(
         unit: Unit::Nats,
         note: "mean log density of the targets, nats",
         better: Some(HigherIsBetter),
-        classes: Some(ClassMetric::new(|scored| scored.mean(nll_of_row).map(|value| -value), "")),
+        classes: Some(ClassMetric::new(|scored| scored.mean(nll_of_row).map(|value| 0.0 - value), "")),
         targets: Some(TargetMetric::new(|scored| scored.log_likelihood(), "Minus the NLL.")),
-        sums: Some(|scores| scores.nll().map(|nll| -nll)),
+        sums: Some(|scores| scores.nll().map(|nll| 0.0 - nll)),
         places: &[(Column, 160), (Overall, 60), (Definition, 90)],
         ..Metric::EMPTY
     },
