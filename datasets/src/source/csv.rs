@@ -180,10 +180,10 @@ impl Csv {
         self.reading.categorical.named().contains(&self.client_column)
     }
 
-    /// The rows as cells, which have at least so many classes.
+    /// The rows as cells.
     pub(super) fn cells(
         &self,
-        least_classes: usize,
+        extent: Extent,
         held_out: HeldOutFiles<'_>,
         rng: &mut impl Rng,
     ) -> Result<Cells, DataError> {
@@ -206,9 +206,8 @@ impl Csv {
             ("data.validation_path", held_out.validation),
             ("data.calibration_path", held_out.calibration),
         ];
-        let wanted = Wanted { least_classes, positive: &self.positive };
         let Files { train, beside: [test, validation, calibration], columns, mut notes } =
-            read(("data.path", &self.path), beside, &columns, wanted)?;
+            read(("data.path", &self.path), beside, &columns, (extent, &self.positive))?;
         let (train, test) = match test {
             Some(test) => (train, test),
             None if !self.leave_out.is_empty() => {
@@ -216,8 +215,7 @@ impl Csv {
                 notes.extend(of_clients);
                 (train, test)
             }
-            // Rows of one class alone are those of a site, which may hold none out.
-            None if least_classes == 1 && self.test_fraction == 0.0 => {
+            None if extent == Extent::Part && self.test_fraction == 0.0 => {
                 let none = train.select(&[]);
                 (train, none)
             }
@@ -277,7 +275,7 @@ impl Source for Csv {
     }
 
     fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        let cells = self.cells(2, HeldOutFiles::default(), rng)?;
+        let cells = self.cells(Extent::Whole, HeldOutFiles::default(), rng)?;
         match cells.columns.are_features() {
             true => Ok(Rows { notes: cells.notes, ..(cells.train, cells.test).into() }),
             false => self.encoded(cells, rng),
@@ -315,22 +313,22 @@ pub(super) struct Files<const M: usize> {
     pub notes: Vec<String>,
 }
 
-/// The classes that a classification needs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
-    /// The smallest number of classes, 1 or 2.
-    pub least_classes: usize,
-    /// As [`Csv::positive`].
-    pub positive: &'a str,
+/// Whether a table has all rows of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// It has them all: a classification has two classes or more, and rows to train on of each.
+    Whole,
+    /// It has those of one place of several: others may have classes that it lacks, and it need not hold out test rows.
+    Part,
 }
 
 /// The table of the training rows, whose key is given with its path, and those of the files beside it; a path that is empty
-/// is no file. Classes, natural clients and texts are numbered over all of them.
+/// is no file. Classes, natural clients and texts are numbered over all of them. The last text is as [`Csv::positive`].
 pub(super) fn read<const M: usize>(
     (key, path): (&str, &Path),
     beside: [(&str, &str); M],
     options: &CsvOptions,
-    wanted: Wanted<'_>,
+    (extent, positive): (Extent, &str),
 ) -> Result<Files<M>, DataError> {
     let mut numbered = Numbered::default();
     let mut read_file = |key: &str, path: &Path, options: &CsvOptions| -> Result<CsvTable, DataError> {
@@ -356,14 +354,13 @@ pub(super) fn read<const M: usize>(
 
     let (mut names, mut class_of) = numbered.classes.sorted();
     if options.task == Task::Classification {
-        check_classes(path, options.target, &names, wanted.least_classes)?;
-        // Other sites may have a class of which this one has test rows alone.
-        let checked = tables.iter().zip(beside).filter(|_| wanted.least_classes > 1);
+        check_classes(path, options.target, &names, extent)?;
+        let checked = tables.iter().zip(beside).filter(|_| extent == Extent::Whole);
         for (table, (_, path)) in checked.filter_map(|(table, file)| Some((table.as_ref()?, file))) {
             check_test_classes(&train, table, &class_of, &names, (Path::new(path), options.target))?;
         }
     }
-    if positive::make_second(&mut names, &options.reading.notation().name(wanted.positive))? {
+    if positive::make_second(&mut names, &options.reading.notation().name(positive))? {
         class_of.iter_mut().for_each(|class| *class = 1 - *class);
     }
     let (client_names, client_of) = numbered.clients.sorted();
@@ -536,11 +533,11 @@ fn check_test_classes(
     Err(DataError::Columns { path: path.to_path_buf(), problem })
 }
 
-/// A classification needs `least` classes, 1 or 2, and hundreds of fractions are not classes.
-fn check_classes(path: &Path, target: &str, names: &[String], least: usize) -> Result<(), DataError> {
+/// All rows of a classification have two classes or more, and hundreds of fractions are not classes.
+fn check_classes(path: &Path, target: &str, names: &[String], extent: Extent) -> Result<(), DataError> {
     let refuse = |problem: String| Err(DataError::Columns { path: path.to_path_buf(), problem });
     if let [only] = names
-        && least > 1
+        && extent == Extent::Whole
     {
         let only = text(only.as_bytes());
         return refuse(format!("the target column `{target}` holds one class only, `{only}`"));

@@ -1,6 +1,6 @@
 //! The table of a site of a federation, and the keys by which its own file describes it.
 
-use super::csv::{Cells, Csv, DELIMITER, HEADER, HeldOutFiles, PATH, TARGET, TASK, TEST_PATH, TestSplit};
+use super::csv::{Cells, Csv, DELIMITER, Extent, HEADER, HeldOutFiles, PATH, TARGET, TASK, TEST_PATH, TestSplit};
 use crate::columns::{CellKind, READING_AT_SITE, is_missing};
 use crate::prepare::TEST_FRACTION;
 use crate::{DataError, Dataset};
@@ -80,7 +80,7 @@ impl Csv {
     /// # Errors
     /// A file is missing or damaged, has no such column, or does not fit the task.
     pub fn site_rows(&self, held_out: HeldOutFiles<'_>, rng: &mut impl Rng) -> Result<Cells, DataError> {
-        self.cells(1, held_out, rng)
+        self.cells(Extent::Part, held_out, rng)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::format::header::Header;
 use crate::positive::POSITIVE;
 use crate::prepare::NORMALISE;
 use crate::properties::TargetKind;
-use crate::source::csv::{self, DELIMITER, HEADER, TASK, TEST_PATH, Wanted};
+use crate::source::csv::{self, DELIMITER, Extent, HEADER, TASK, TEST_PATH};
 use crate::{DataError, DataProperties, Dataset, Normalise};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, joined, key};
@@ -87,12 +87,7 @@ impl Sites {
             first: None,
             has_groups: false,
         };
-        let files = csv::read(
-            ("data.test_path", Path::new(&self.test_path)),
-            [],
-            &columns,
-            Wanted { least_classes: 1, positive: "" },
-        )?;
+        let files = csv::read(("data.test_path", Path::new(&self.test_path)), [], &columns, (Extent::Part, ""))?;
         Ok(Some((files.train, files.columns)))
     }
 }
