@@ -119,7 +119,7 @@ impl ModelCard {
         let (widths, finite) = match &self.normalisation.features {
             FeatureScale::Identity => (true, true),
             FeatureScale::AffineAll { scale, offset } => (true, is_scale(scale) && offset.is_finite()),
-            FeatureScale::PerColumn { shift, scale } => (
+            FeatureScale::PerColumn { shift, scale, .. } => (
                 shift.len() == self.features && scale.len() == self.features,
                 shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
             ),
@@ -175,7 +175,7 @@ impl ModelCard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TargetScale;
+    use crate::{ColumnScale, TargetScale};
     use ndarray::array;
 
     fn card() -> ModelCard {
@@ -209,7 +209,7 @@ mod tests {
         let names = Some(vec!["x".to_owned()]);
         assert_eq!(message(&|card| card.feature_names = names.clone()), "`feature_names` has 1 names for 4 features");
         assert!(message(&|card| card.classes = Some(vec!["a".into()])).starts_with("`classes` has 1;"));
-        let scale = FeatureScale::PerColumn { shift: vec![0.0], scale: vec![1.0] };
+        let scale = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![0.0], scale: vec![1.0] };
         assert!(message(&|card| card.normalisation.features = scale.clone()).contains("does not belong to 4 features"));
         let target = Some(TargetScale { mean: 0.0, sd: 0.0 });
         assert!(message(&|card| card.normalisation.target = target).starts_with("`normalisation` divides by"));

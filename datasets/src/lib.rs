@@ -72,7 +72,7 @@ pub use format::new_rows::{
     AskedColumn, Beside, MissingAnswer, NewRows, NewRowsOptions, RowsOfClient, read_features, read_new_rows,
 };
 pub use format::survey::{Survey, SurveyColumn, survey};
-pub use normalize::{FeatureScale, Normalisation, TargetScale};
+pub use normalize::{ColumnScale, FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
 pub use positive::make_second;
 pub use prepare::Normalise;

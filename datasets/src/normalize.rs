@@ -33,6 +33,9 @@ pub enum FeatureScale {
     },
     /// `(x - shift[j]) / scale[j]` in column `j`.
     PerColumn {
+        /// What these numbers are of the training rows.
+        #[serde(default)]
+        by: ColumnScale,
         /// Subtracted first, one per column.
         shift: Vec<f64>,
         /// Divided by afterwards, one per column, never 0.
@@ -45,6 +48,17 @@ pub enum FeatureScale {
         /// Divided by afterwards, one per channel, never 0.
         scale: Vec<f64>,
     },
+}
+
+/// What the numbers of a scale of columns are of the training rows.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnScale {
+    /// Mean and standard deviation.
+    #[default]
+    Standard,
+    /// The smallest value, and the range.
+    Minmax,
 }
 
 /// The scale of a regression target: a model sees `(y - mean) / sd`.
@@ -65,7 +79,7 @@ impl FeatureScale {
             if low > high { (0.0, 1.0) } else { (f64::from(low), not_zero(f64::from(high) - f64::from(low))) }
         });
         let (shift, scale) = columns.unzip();
-        FeatureScale::PerColumn { shift, scale }
+        FeatureScale::PerColumn { by: ColumnScale::Minmax, shift, scale }
     }
 
     /// `(x - mean) / sd` per column of the features `[n, p]`, sd with divisor n; a constant column keeps its scale.
@@ -75,7 +89,7 @@ impl FeatureScale {
             (moments.mean, moments.sd)
         });
         let (shift, scale) = columns.unzip();
-        FeatureScale::PerColumn { shift, scale }
+        FeatureScale::PerColumn { by: ColumnScale::Standard, shift, scale }
     }
 
     /// The same scale, but for the features that are 0 or 1, those of texts, of yes and no, and of missing cells: they are
@@ -126,7 +140,7 @@ impl FeatureScale {
     /// The columns that f32 keeps too coarsely, each with its shift and the distance of neighbouring numbers there: fewer than
     /// [`STEPS`] of them to a standard deviation or range, as where a time in seconds counts from 1970.
     fn coarse(&self) -> Vec<(usize, f64, f64)> {
-        let FeatureScale::PerColumn { shift, scale } = self else { return Vec::new() };
+        let FeatureScale::PerColumn { shift, scale, .. } = self else { return Vec::new() };
         let step = |shift: f64| 2f64.powf(shift.abs().log2().floor()) * f64::from(f32::EPSILON);
         let columns = shift.iter().zip(scale).enumerate();
         let coarse = columns.filter(|(_, (shift, scale))| step(**shift) * STEPS > **scale);
@@ -144,7 +158,7 @@ impl FeatureScale {
             FeatureScale::AffineAll { scale, offset } => {
                 features.mapv_inplace(|x| (f64::from(x) * scale + offset) as f32);
             }
-            FeatureScale::PerColumn { shift, scale } => {
+            FeatureScale::PerColumn { shift, scale, .. } => {
                 let found = features.ncols();
                 if let Some(&expected) = [shift.len(), scale.len()].iter().find(|&&width| width != found) {
                     return Err(DataError::Width { expected, found });
@@ -242,7 +256,10 @@ mod tests {
         let train = array![[1., 0.1], [3., 0.1]];
         let scale = FeatureScale::standard(&train);
         let tenth = f64::from(0.1f32);
-        assert_eq!(scale, FeatureScale::PerColumn { shift: vec![2., tenth], scale: vec![1., 1.] });
+        assert_eq!(
+            scale,
+            FeatureScale::PerColumn { by: ColumnScale::Minmax, shift: vec![2., tenth], scale: vec![1., 1.] }
+        );
         let mut rows = train.clone();
         scale.apply(&mut rows).unwrap();
         assert_eq!(rows, array![[-1., 0.], [1., 0.]]);
@@ -270,7 +287,7 @@ mod tests {
             let sd = [0, 1].map(|column| merged(&|x| (x - mean[column]) * (x - mean[column]), column).sqrt());
             // A column of equal values, whose standard deviation is 1, is rare among random numbers.
             prop_assume!(sd.iter().all(|sd| *sd > 0.0));
-            let together = FeatureScale::PerColumn { shift: mean.to_vec(), scale: sd.to_vec() };
+            let together = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: mean.to_vec(), scale: sd.to_vec() };
             prop_assert_eq!(FeatureScale::standard(&pooled), together);
         }
     }
@@ -320,7 +337,7 @@ mod tests {
             |kind| Column { name: None, kind, categories: vec![], fill: None, indicator: false, default: None };
         let encoding = Encoding { columns: vec![column(CellKind::Number), column(CellKind::Boolean)] };
         let scale = FeatureScale::standard(&train).of_numbers_alone(Some(&encoding));
-        let FeatureScale::PerColumn { shift, scale } = scale else { unreachable!() };
+        let FeatureScale::PerColumn { shift, scale, .. } = scale else { unreachable!() };
         assert_eq!((shift, scale), (vec![4.0, 0.25], vec![5f64.sqrt(), 1.0]));
         assert_eq!(FeatureScale::standard(&train).of_numbers_alone(None), FeatureScale::standard(&train));
         assert_eq!(FeatureScale::Identity.of_numbers_alone(Some(&encoding)), FeatureScale::Identity);
@@ -337,7 +354,11 @@ mod tests {
     #[test]
     fn a_normalisation_survives_json() {
         let saved = Normalisation {
-            features: FeatureScale::PerColumn { shift: vec![0.1, -3.0], scale: vec![1.0, 2.5] },
+            features: FeatureScale::PerColumn {
+                by: ColumnScale::Minmax,
+                shift: vec![0.1, -3.0],
+                scale: vec![1.0, 2.5],
+            },
             target: Some(TargetScale { mean: 0.1 + 0.2, sd: 1.0 / 3.0 }),
         };
         let text = serde_json::to_string(&saved).unwrap();

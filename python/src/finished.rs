@@ -185,7 +185,7 @@ impl Finished {
         }
         let asked = Asked { recalibrated, with_members, raw };
         let predicted = interruptible_on_pool(py, move || {
-            let note = note_on_rows(&run, &config, &rows_of_run)?;
+            let note = note_on_rows(&run, &rows_of_run);
             Ok((asked.arrays(run.forecast(&config, rows_of_run, "the rows")?)?, note))
         })?;
         let (arrays, note) = predicted.map_err(|error| self.of_prediction(error, &features))?;
@@ -303,12 +303,9 @@ fn members<'py>(py: Python<'py>, out: &Arrays<'py>, predictions: &RegressionPred
     out.set_item("sd", array(sd)?)
 }
 
-/// A note on rows `[n, p]` far outside the training rows. How rows of a program were scaled is not known here.
-fn note_on_rows(run: &Run, config: &Config, rows: &Array2<f32>) -> Result<Option<String>, RunError> {
+/// A note on rows `[n, p]` far outside the training rows.
+fn note_on_rows(run: &Run, rows: &Array2<f32>) -> Option<String> {
     // Rows of another width are an error of the forecast.
-    if run.card.own_data || rows.ncols() != run.card.features {
-        return Ok(None);
-    }
-    let Some(range) = run.training_range(config)? else { return Ok(None) };
-    Ok(range.note(&range.outside(rows)))
+    let range = run.training_range().filter(|_| rows.ncols() == run.card.features)?;
+    range.note(&range.outside(rows))
 }

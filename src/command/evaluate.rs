@@ -142,7 +142,7 @@ fn read(
     let [of_targets, of_groups @ ..] = &*asked else {
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };
-    let outside = run.training_range(config)?.and_then(|range| range.note(&range.outside(&features)));
+    let outside = run.training_range().and_then(|range| range.note(&range.outside(&features)));
     let targets = targets(run, &reading.notation(), of_targets, (&typed.input, &lines))?;
     let groups = of_groups.first().map(|column| RowGroups::of_texts(&column.cells));
     let mut facts = vec![

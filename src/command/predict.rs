@@ -35,7 +35,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let asked = client::Asked::of((&run, &config), typed.own.client.as_deref())?;
     let recalibrated = client::recalibrated((&run, &config), asked.predictor, typed.level)?;
     check_columns(&run, &typed.columns)?;
-    let range = run.training_range(&config)?;
+    let range = run.training_range();
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
         return Err(no_range(&run));
     }

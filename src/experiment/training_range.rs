@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1};
 
-use super::config::Config;
 use super::finished::Finished;
-use crate::datasets::{FeatureScale, Normalise};
-use crate::error::RunError;
+use crate::datasets::{ColumnScale, FeatureScale};
 use crate::report::quoted;
 
 /// The most standard deviations from the mean. Of the training rows themselves, whatever their distribution, at most one in
@@ -35,17 +33,14 @@ pub struct TrainingRange {
 impl Finished {
     /// What the run knows of the features of its training rows: means and standard deviations, or the smallest and largest
     /// values. `None` where it knows neither.
-    ///
-    /// # Errors
-    /// The run's configuration is invalid.
-    pub fn training_range(&self, config: &Config) -> Result<Option<TrainingRange>, RunError> {
-        let FeatureScale::PerColumn { shift, scale } = &self.card.normalisation.features else { return Ok(None) };
-        let (usual, about) = match config.data()?.scale() {
-            Normalise::Minmax => (
+    pub fn training_range(&self) -> Option<TrainingRange> {
+        let FeatureScale::PerColumn { by, shift, scale } = &self.card.normalisation.features else { return None };
+        let (usual, about) = match by {
+            ColumnScale::Minmax => (
                 (-WIDTHS, 1.0 + WIDTHS),
                 "further from the range of the training rows than this range is wide".to_owned(),
             ),
-            _ => (
+            ColumnScale::Standard => (
                 (-DEVIATIONS, DEVIATIONS),
                 format!("more than {DEVIATIONS} standard deviations from the mean of the training rows"),
             ),
@@ -56,7 +51,7 @@ impl Finished {
             Some(encoding) => encoding.are_numbers(),
             None => vec![true; self.card.features],
         };
-        Ok(Some(TrainingRange { shift: shift.clone(), scale: scale.clone(), usual, are_numbers, names, about }))
+        Some(TrainingRange { shift: shift.clone(), scale: scale.clone(), usual, are_numbers, names, about })
     }
 }
 

@@ -119,7 +119,7 @@ fn targets(holder: Holder, own: &Targets, agreed: Option<&[String]>) -> Result<T
 mod tests {
     use super::super::describe::tests::{classes, rows};
     use super::*;
-    use crate::datasets::{FeatureScale, Normalisation, TargetScale};
+    use crate::datasets::{ColumnScale, FeatureScale, Normalisation, TargetScale};
     use ndarray::array;
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -129,7 +129,7 @@ mod tests {
     /// A card of the features `flow` and `ph`, of which the first is shifted by 10 and the second by 1.
     fn card(targets: Targets) -> ModelCard {
         let target = matches!(targets, Targets::Real { .. }).then_some(TargetScale { mean: 1.0, sd: 2.0 });
-        let scale = FeatureScale::PerColumn { shift: vec![10., 1.], scale: vec![2., 4.] };
+        let scale = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![10., 1.], scale: vec![2., 4.] };
         let data = rows("", array![[0., 0.]], &["flow", "ph"], targets).train;
         ModelCard::of(&data, Normalisation { features: scale, target })
     }
@@ -178,7 +178,8 @@ mod tests {
         let message = |card: &ModelCard| own.prepared(2, card).unwrap_err().to_string();
         let two = || card(classes(&[0], &["alder", "oak"]));
         let mut wrong = two();
-        wrong.normalisation.features = FeatureScale::PerColumn { shift: vec![0.0], scale: vec![1.0] };
+        wrong.normalisation.features =
+            FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![0.0], scale: vec![1.0] };
         assert!(message(&wrong).contains("what was agreed is not valid: `normalisation.features`"));
         wrong = two();
         wrong.normalisation.target = Some(TargetScale { mean: 0.0, sd: 1.0 });

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::agree::{Agreement, Means};
 use super::measure::Deviations;
 use crate::datasets::moments::standard_deviation;
-use crate::datasets::{Dataset, FeatureScale, ModelCard, Normalisation, Normalise, TargetScale, Targets};
+use crate::datasets::{ColumnScale, Dataset, FeatureScale, ModelCard, Normalisation, Normalise, TargetScale, Targets};
 
 /// Why the rows of all sites cannot be scaled as the config asks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -109,7 +109,8 @@ pub fn scale(agreed: &Agreement, told: &[Deviations], normalise: Normalise) -> R
     let features = fixed.unwrap_or_else(|| {
         let sd = |feature: usize| standard_deviation(told.iter().map(|site| &site.features[feature]), rows);
         let scale = (0..means.features.len()).map(sd).collect();
-        FeatureScale::PerColumn { shift: means.features.clone(), scale }.of_numbers_alone(agreed.encoding.as_ref())
+        let (by, shift) = (ColumnScale::Standard, means.features.clone());
+        FeatureScale::PerColumn { by, shift, scale }.of_numbers_alone(agreed.encoding.as_ref())
     });
     let target = means.target.map(|mean| {
         let sd = standard_deviation(told.iter().filter_map(|site| site.target.as_ref()), rows);
@@ -206,7 +207,7 @@ mod tests {
         let answers = [told(1, &[6.0], None), told(0, &[10.0], None)];
         for normalise in [Normalise::Auto, Normalise::Standard] {
             let scale = scale(&agreed(TREES), &answers, normalise).unwrap();
-            let expected = FeatureScale::PerColumn { shift: vec![2.0], scale: vec![2.0] };
+            let expected = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![2.0], scale: vec![2.0] };
             assert_eq!(scale, Normalisation { features: expected, target: None });
         }
         let answers = [told(0, &[], Some(27.0)), told(1, &[], Some(9.0))];

@@ -154,7 +154,7 @@ fn regression_targets_keep_their_scale_and_the_scale_is_that_of_the_training_row
     let scale = data.normalisation.target.unwrap();
     assert!((scale.mean - mean).abs() < 1e-9 && values.iter().all(|v| v % 100.0 == 0.0));
     // x is y / 100, so its scale is y's; the constant column is centred.
-    let FeatureScale::PerColumn { shift, scale: sds } = &data.normalisation.features else { panic!() };
+    let FeatureScale::PerColumn { shift, scale: sds, .. } = &data.normalisation.features else { panic!() };
     assert!((shift[0] - mean / 100.0).abs() < 1e-6 && (sds[0] - scale.sd / 100.0).abs() < 1e-6);
     assert_eq!((shift[1], sds[1]), (7.0, 1.0));
     assert!(data.test.features.column(1).iter().all(|&x| x == 0.0));

@@ -180,7 +180,7 @@ fn features_are_those_of_scikit_learn() {
         assert_near(&data.train.features, &expected.train, &expected.names);
         assert_near(&data.test.features, &expected.test, &expected.names);
         let scaled = golden_rows(missing, Normalise::Standard);
-        let FeatureScale::PerColumn { shift, scale } = scaled.normalisation.features else { panic!() };
+        let FeatureScale::PerColumn { shift, scale, .. } = scaled.normalisation.features else { panic!() };
         // StandardScaler would divide the features that are 0 or 1, too.
         let are_numbers = scaled.encoding.unwrap().are_numbers();
         assert!(are_numbers.contains(&true) && are_numbers.contains(&false));
