@@ -186,14 +186,14 @@ def certificates(directory: Path) -> None:
 def test_a_supernode_that_is_killed_in_a_visit_comes_back_and_no_visit_counts_twice(
     roles: Callable[..., Roles], sites: Callable[..., Path], command: Command, tmp_path: Path
 ) -> None:
-    slow = ("algorithm.local_steps=20000", "rounds=4")
+    slow = ("algorithm.local_steps=20000", "rounds=3")
     split = sites(2, *slow)
     federation = roles()
     federation.superlink()
     for index in range(2):
         federation.node(index, split / str(index) / "site.toml")
     out = tmp_path / "run"
-    more = ('set="algorithm.local_steps=20000 algorithm.particles=3 model.hidden=[8]"', "rounds=4")
+    more = ('set="algorithm.local_steps=20000 algorithm.particles=3 model.hidden=[8]"', "rounds=3")
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
     wait_until(lambda: rounds(out) >= 1, 120, "the first round")
     time.sleep(3.5)

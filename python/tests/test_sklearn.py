@@ -48,32 +48,35 @@ def test_a_regressor_has_standard_deviations() -> None:
 
 def test_without_rounds_a_fit_is_as_long_as_held_out_rows_say() -> None:
     X, y = load_iris(return_X_y=True)
-    run = FedsteinClassifier(random_state=0, hidden=(4,)).fit(X, y).run_
-    best = np.nanargmin(run.rounds["nll"])
+
+    def parameters(config: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        return {"random_state": 0, "hidden": (4,), "config": {"algorithm.local_steps": 5} | (config or {})} | more
+
     # Nothing is to be said of test rows, which an estimator does not have.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        FedsteinClassifier(random_state=0, hidden=(4,)).fit(X, y)
-        FedsteinRegressor(random_state=0, hidden=(4,)).fit(X, y)
+        run = FedsteinClassifier(**parameters()).fit(X, y).run_
+        FedsteinRegressor(**parameters()).fit(X, y)
     with pytest.warns(fedstein.RunWarning, match="never train"):
-        FedsteinClassifier(random_state=0, hidden=(4,), rounds=1).fit(X, y, clients=np.arange(150) % 5)
+        FedsteinClassifier(**parameters(rounds=1)).fit(X, y, clients=np.arange(150) % 5)
     assert run.config["rounds"] == 100 and run.config["stop"]["patience"] == 10
     # The rows that are held out are scored, and the best round of these is taken.
+    best = np.nanargmin(run.rounds["nll"])
     assert run.evaluation["rows"] == len(run.labels) == 15
     assert run.evaluation["nll"] == pytest.approx(run.rounds["nll"][best]) and len(run.rounds["nll"]) == min(
         100, best + 11
     )
-    few = FedsteinRegressor(random_state=0, hidden=(4,)).fit(X[:99], y[:99]).run_
+    few = FedsteinRegressor(**parameters()).fit(X[:99], y[:99]).run_
     assert few.config["rounds"] == 10 and few.config["stop"]["patience"] == 0 and len(few.labels) == 99
-    sites = FedsteinClassifier(random_state=0, hidden=(4,)).fit(X, y, clients=np.arange(150) % 12).run_
+    sites = FedsteinClassifier(**parameters()).fit(X, y, clients=np.arange(150) % 12).run_
     assert sites.config["rounds"] == 240 and sites.config["stop"]["patience"] == 24
     for dealt, rounds, patience in (
         ({"partition.clients": 20}, 40, 0),
         ({"partition.clients": 5, "stop.patience": 3}, 100, 3),
     ):
-        keys = FedsteinClassifier(random_state=0, hidden=(4,), config=dealt).fit(X, y).run_.config
+        keys = FedsteinClassifier(**parameters(dealt)).fit(X, y).run_.config
         assert keys["rounds"] == rounds and keys["stop"]["patience"] == patience
-    told = FedsteinClassifier(random_state=0, hidden=(4,), rounds=2).fit(X, y).run_
+    told = FedsteinClassifier(**parameters(rounds=2)).fit(X, y).run_
     assert told.config["rounds"] == 2 and len(told.labels) == 150
 
 

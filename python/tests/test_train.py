@@ -234,6 +234,20 @@ def test_calibration_rows_give_a_temperature_and_sets(command: Command) -> None:
         plain.predict_sets(X)
 
 
+
+@pytest.mark.parametrize(("normalise", "words"), [("standard", "standard deviations"), ("minmax", "than this range is wide")])
+def test_rows_far_outside_those_of_a_program_are_warned_of(normalise: str, words: str) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    table = pd.DataFrame(X, columns=["age", "dose"])
+    data = fedstein.Data(table, (X[:, 0] > 0).astype(int), test=0.2, normalise=normalise)
+    run = fedstein.train(data=data, rounds=1, progress=False, **{"partition.clients": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predict(table)
+    with pytest.warns(fedstein.RunWarning, match=f"1 of 60 rows has a feature .*{words}.*: `dose` in 1"):
+        run.predict(table.assign(dose=table["dose"].where(table.index != 7, 999.0)))
+
+
 def test_predictions_are_after_the_map_that_a_run_keeps() -> None:
     X, y, sites = trees()
     data = fedstein.Data(X, y, clients=sites)

@@ -144,6 +144,7 @@ impl TrainArgs {
     pub(super) fn resolved(self) -> Result<Train, ConfigError> {
         let Self { config, backend, mut set, sites, out, data_dir, seed, quiet, json, log, tensorboard, force, resume } =
             self;
+        let sites: Vec<PathBuf> = sites.into_iter().map(trimmed).collect();
         if !sites.is_empty() && resume.is_none() {
             // The sites are the clients. Without a config nothing else says where the rows are.
             set.push(format!("{CLIENTS}={}", sites.len()));
@@ -183,6 +184,11 @@ impl TrainArgs {
         let data_dir = data_dir.path().to_owned();
         Ok(Train { config, resolved, data_dir, sites, out, log, tensorboard, force, resume, display })
     }
+}
+
+/// A path of a list without the spaces around it, as after a comma.
+fn trimmed(path: PathBuf) -> PathBuf {
+    path.to_str().map_or(path.clone(), |text| text.trim().into())
 }
 
 /// The experiment of a federation of sites, in which `[partition]` is not used: one whose kind does not take the number of

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use crate::backend::AnyBackend;
 use crate::cli::{CliError, SiteCheck, print_text, printable};
 use crate::datasets::columns::{CellKind, Tally};
 use crate::datasets::{Encoding, FeatureScale, Normalisation, Normalise};
+use crate::report::files::can_be_written;
 use crate::report::quoted;
 use crate::site::{
     Agreement, ColumnsTold, Description, ScaleError, SiteConfig, SiteRows, TargetDescription, agree, describe,
-    means_for, measure, problems, scale, unlike,
+    means_for, measure, problems, scale, states_are_apart, unlike,
 };
 
 /// The number of the run that prints of files are computed for. A real run has another.
@@ -38,8 +40,10 @@ pub(super) fn check(typed: &SiteCheck) -> Result<(), CliError> {
     }
     let mut blocks: Vec<String> = sites.iter().map(in_words).collect();
     if let Some(agreed) = agreed {
-        let (scales, units) = scales(&sites, &descriptions, &agreed)?;
-        blocks.push(agreement(&agreed, scales.as_ref(), &units));
+        let (scales, mut notes) = scales(&sites, &descriptions, &agreed)?;
+        let one_state = states_are_apart(&typed.files).err();
+        notes.extend(one_state.map(|problem| format!("these sites cannot train on one machine: {problem}")));
+        blocks.push(agreement(&agreed, scales.as_ref(), &notes));
     }
     print_text(&blocks.join("\n"))
 }
@@ -90,11 +94,28 @@ fn in_words(read: &Read<'_>) -> String {
         "not told before the first round (what training sends says something about rows: docs/privacy.md)",
         &lines_kept(site, told),
     );
-    let problems = [rows.notes.clone(), problems(site, rows, told)].concat();
+    let problems = [rows.notes.clone(), problems(site, rows, told), of_this_machine(site)].concat();
     if !problems.is_empty() {
         text += &list("please note", &problems);
     }
     text
+}
+
+/// What would keep this machine from training as the site. It is no error, for the site may have another machine.
+fn of_this_machine(site: &SiteConfig) -> Vec<String> {
+    let backend = AnyBackend::named(&site.backend).err().map(|error| format!("No run can begin here: {error}."));
+    // The directory is made by the first visit, with those above it.
+    let there = site.state.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    let state = match (there.is_dir(), can_be_written(&there.join("state"))) {
+        (true, Ok(())) => None,
+        (false, _) => Some("it is below a file".to_owned()),
+        (true, Err(error)) => Some(error.to_string()),
+    };
+    let state = state.map(|problem| {
+        let path = printable(&site.state.display().to_string());
+        format!("No run can begin here: nothing can be written into `state`, {path}: {problem}.")
+    });
+    backend.into_iter().chain(state).collect()
 }
 
 fn list(heading: &str, lines: &[String]) -> String {
@@ -250,7 +271,7 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
     lines
 }
 
-fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, units: &[String]) -> String {
+fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, more_notes: &[String]) -> String {
     let counts = |counts: &[usize]| counts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = vec![
         format!("training rows of clients 0 to {}: {}", agreed.rows.len() - 1, counts(&agreed.rows)),
@@ -268,14 +289,14 @@ fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, units: &[String
         None => "target: real numbers".into(),
     });
     let numbers = |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if let Some(Normalisation { features: FeatureScale::PerColumn { shift, scale }, target }) = scales {
+    if let Some(Normalisation { features: FeatureScale::PerColumn { shift, scale, .. }, target }) = scales {
         lines.push(format!("means of the features over all training rows: {}", numbers(shift)));
         lines.push(format!("standard deviations, 1 for a constant and for what is 0 or 1: {}", numbers(scale)));
         let target =
             target.map(|target| format!("mean and standard deviation of the target: {}, {}", target.mean, target.sd));
         lines.extend(target);
     }
-    let notes = agreed.notes.iter().chain(units).map(|note| format!("note: {note}"));
+    let notes = agreed.notes.iter().chain(more_notes).map(|note| format!("note: {note}"));
     list(&format!("these {} sites agree", agreed.rows.len()), &lines.into_iter().chain(notes).collect::<Vec<_>>())
 }
 

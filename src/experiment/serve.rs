@@ -5,9 +5,9 @@ use crate::backend::{AnyBackend, Backend};
 use crate::datasets::DataConfig;
 use crate::error::RunError;
 use crate::particles::Particles;
-use crate::protocol::{ClientId, Message, PARTICLES, Wire};
+use crate::protocol::{Message, PARTICLES, Wire};
 use crate::random::{self, Streams};
-use crate::remote::{Arrays, Carrier, Content, Link, Remote};
+use crate::remote::{Arrays, Carrier, Content, Link, Remote, Wait};
 use crate::site::Terms;
 
 use super::artifact::Artifacts;
@@ -139,12 +139,15 @@ pub fn serve_on(
     let names = sites.names();
     let called = names.clone();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
-    let waiting = |silent: &[ClientId]| {
+    let waiting = |wait: Wait<'_>| match wait {
         // No step of a client: it only lets the user end the wait for scores and answers.
-        observer.step(0, 1);
-        if !silent.is_empty() {
-            let silent: Vec<String> = silent.iter().map(|client| called.of(*client)).collect();
+        Wait::GoesOn => observer.step(0, 1),
+        Wait::Silent(clients) => {
+            let silent: Vec<String> = clients.iter().map(|client| called.of(*client)).collect();
             observer.note(&format!("still waiting for the answer of {}", listed(&silent)));
+        }
+        Wait::Returned(client, reason) => {
+            observer.note(&format!("{}: {reason}; it is asked again", called.of(client)));
         }
     };
     let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);

@@ -17,7 +17,7 @@ pub fn answers(request: &Request, reply: &Reply) -> Result<(), String> {
         return Err(format!("the reply is of run {:016x}, and this is run {:016x}", reply.run, request.run));
     }
     if reply.state != request.state {
-        return Err(format!("the reply answers state {:016x}, not {:016x}", reply.state, request.state));
+        return Err("the reply is to another message of this round, as where an earlier one is answered late".into());
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ mod tests {
             (stale, "round 1"),
             (foreign, "client 0"),
             (run, "run 0000000000000008"),
-            (state, "state 0000000000000001"),
+            (state, "another message of this round"),
             (double, "holds f64, not f32"),
             (rows, "-5 rows"),
             (empty, "lacks"),

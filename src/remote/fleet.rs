@@ -17,6 +17,17 @@ const LEAST: Duration = Duration::from_secs(60);
 /// The shortest silence that is told.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// What is to be told while replies are waited for.
+#[derive(Debug)]
+pub enum Wait<'a> {
+    /// Nothing: the wait goes on.
+    GoesOn,
+    /// These clients are silent for unusually long; once in a wait.
+    Silent(&'a [ClientId]),
+    /// The site of this client went away, for this reason, and was sent its message again.
+    Returned(ClientId, &'a str),
+}
+
 /// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
 pub struct Remote<'a> {
     link: Link<'a>,
@@ -24,8 +35,8 @@ pub struct Remote<'a> {
     sites: Vec<Peer>,
     /// The time after which replies are not waited for.
     deadline: Option<Duration>,
-    /// Called again and again while replies are waited for; once with the clients that are silent for unusually long.
-    waiting: &'a (dyn Fn(&[ClientId]) + Sync),
+    /// Called again and again while replies are waited for.
+    waiting: &'a (dyn Fn(Wait<'_>) + Sync),
     /// The shortest silence that is told.
     silence: Duration,
     /// The longest wait for all replies so far.
@@ -57,13 +68,12 @@ impl Kept {
 
 impl<'a> Remote<'a> {
     /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds; `waiting` is called
-    /// again and again meanwhile: once with the clients that have not replied after 30 s and after three times the longest wait
-    /// before, and else with none.
+    /// again and again meanwhile. Unusually long is a silence of 30 s and of three times the longest wait before.
     pub fn new(
         link: Link<'a>,
         sites: Vec<Peer>,
         deadline: Option<f64>,
-        waiting: &'a (dyn Fn(&[ClientId]) + Sync),
+        waiting: &'a (dyn Fn(Wait<'_>) + Sync),
     ) -> Self {
         let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Self { link, sites, deadline, waiting, silence: SILENCE, longest: Mutex::default(), kept: Mutex::default() }
@@ -79,9 +89,23 @@ impl<'a> Remote<'a> {
         sent.map_err(|reason| RunError::Client { round, client, reason })
     }
 
+    /// The client whose site this is.
+    fn client_at(&self, peer: Peer) -> Option<ClientId> {
+        self.sites.iter().position(|site| *site == peer)
+    }
+
+    /// Tells of the sites that were sent their message again since the last call.
+    fn tell_returned(&self) {
+        for (peer, reason) in self.link.returned() {
+            if let Some(client) = self.client_at(peer) {
+                (self.waiting)(Wait::Returned(client, &reason));
+            }
+        }
+    }
+
     /// The reply in an answer; `round` is that of the requests that are waited for.
     fn reply(&self, answer: Answer, round: usize) -> Option<Result<Reply, RunError>> {
-        let client = self.sites.iter().position(|site| *site == answer.from)?;
+        let client = self.client_at(answer.from)?;
         let failed = |reason| RunError::Client { round, client, reason };
         let opened = match answer.what {
             Ok(opened) => opened,
@@ -143,8 +167,10 @@ impl Fleet for Remote<'_> {
             let is_long = !said && begin.elapsed() >= patience;
             said |= is_long;
             let is_silent = |(number, _): &(&u64, &ClientId)| is_long && self.link.open(&[**number]) > 0;
-            let silent = awaited.iter().zip(&asked).filter(is_silent).map(|(_, client)| *client);
-            (self.waiting)(&silent.collect::<Vec<_>>());
+            let silent: Vec<ClientId> =
+                awaited.iter().zip(&asked).filter(is_silent).map(|(_, client)| *client).collect();
+            (self.waiting)(if silent.is_empty() { Wait::GoesOn } else { Wait::Silent(&silent) });
+            self.tell_returned();
             true
         };
         let mut answers = match self.link.collect(&awaited, deadline, watched) {
@@ -153,6 +179,7 @@ impl Fleet for Remote<'_> {
         };
         *longest = begin.elapsed().max(*longest);
         drop(longest);
+        self.tell_returned();
         // The order of arrival depends on the machines. Events and sums must not.
         answers.sort_by_key(|answer| answer.number);
         // A reply to an earlier request may still be of use. A failure of an earlier request is not one of these.
@@ -233,9 +260,9 @@ mod tests {
     fn the_wait_for_a_silent_site_is_watched_and_ends_at_the_deadline() {
         let (looks, waits) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let told = AtomicUsize::new(0);
-        let waiting = |silent: &[ClientId]| {
+        let waiting = |wait: Wait<'_>| {
             waits.fetch_add(1, Relaxed);
-            told.fetch_add(silent.len(), Relaxed);
+            told.fetch_add(if let Wait::Silent(clients) = wait { clients.len() } else { 0 }, Relaxed);
         };
         let mut remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.5), &waiting);
         remote.silence = Duration::from_millis(100);

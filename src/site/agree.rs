@@ -205,7 +205,19 @@ fn difference(site: &Description, first: &Description) -> String {
     if let Some((name, other)) = alike {
         text += &format!("; if `{}` is the column `{}`, give it that name", quoted(other), quoted(name));
     }
+    let of_name =
+        |(site, columns): (&Description, &[String])| columns.iter().find(|name| holds_own_name(site, name)).cloned();
+    if let Some(name) = [(first, &missing[..]), (site, &extra[..])].into_iter().find_map(of_name) {
+        text += &format!("; with `data.name_column = \"{}\"` all sites must have this key", quoted(&name));
+    }
     text
+}
+
+/// Whether a column has the site's name in every row, as that of `data.name_column`.
+fn holds_own_name(site: &Description, column: &str) -> bool {
+    let texts = site.columns.as_ref().and_then(|columns| columns.texts.as_ref());
+    let at = site.features.iter().flatten().position(|name| name == column);
+    at.zip(texts).and_then(|(at, texts)| texts.get(at)).is_some_and(|texts| *texts == [site.name.clone()])
 }
 
 /// As many of them as a message lists.

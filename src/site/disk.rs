@@ -76,8 +76,8 @@ pub enum DiskError {
     },
     /// The rows are not those with which the run began.
     #[error(
-        "the rows of this site have changed since the run began: one of the files, or how its own file says that they are read \
-         and held out; bring them back, or start the run anew"
+        "the rows of this site have changed since the run began: one of the files, or in its own file `index`, a key of [data], \
+         `tell.min_rows` or `tell.statistics`; bring them back, or start the run anew"
     )]
     Changed,
     /// A file cannot be read or written.

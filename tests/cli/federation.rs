@@ -174,7 +174,7 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
     let place = place();
     let long = "--set rounds=24 --set algorithm.local_steps=60";
     works(&mut place.command(&line(&format!("{long} --out runs/calm"))));
-    let mut killed = 0;
+    let (mut killed, mut told) = (0, false);
     for trial in 0u64..6 {
         let out = format!("runs/killed-{trial}");
         let mut command = place.command(&line(&format!("{long} --out {out}")));
@@ -188,12 +188,14 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
             }
         }
         let output = server.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{printed}");
+        told |= printed.contains(": its process has ended; it is asked again");
         let same =
             place.bytes("runs/calm/particles.safetensors") == place.bytes(&format!("{out}/particles.safetensors"));
         assert!(same, "trial {trial}: the particles differ");
     }
-    assert!(killed >= 6, "only {killed} were killed");
+    assert!(killed >= 6 && told, "only {killed} were killed, or nothing was said of it");
 }
 
 #[cfg(target_os = "linux")]
@@ -643,4 +645,7 @@ fn a_federation_of_one_site_has_one_site() {
     let place = place();
     let printed = place.works("train run.toml --sites 0/site.toml --set rounds=1 --out runs/one");
     assert!(format!("{}{}", printed.stdout, printed.stderr).contains(" rows at 1 site, "), "{}", printed.stderr);
+    // A list as it is written in a sentence.
+    let mut command = place.command("train run.toml --quiet --set rounds=1 --out runs/two --sites");
+    works(command.arg("0/site.toml, 1/site.toml"));
 }

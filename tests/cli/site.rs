@@ -100,6 +100,25 @@ fn a_site_reads_what_would_be_told_and_what_not() {
 }
 
 #[test]
+fn what_keeps_the_machine_from_training_is_a_note() {
+    let sites = Sites::new();
+    sites.0.write("sites/file", "");
+    let keys = "threads = 1\nbackend = \"cuda\"\nstate = \"file/state\"\n";
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), FEW);
+    let text = sites.0.text("sites/north.toml");
+    sites.0.write("sites/north.toml", format!("{keys}{text}"));
+    let printed = sites.prints("sites/north.toml");
+    let notes = printed.split_once("please note:\n").unwrap_or_else(|| panic!("{printed}")).1;
+    assert!(notes.contains("backend \"cuda\" is not compiled in") || cfg!(feature = "cuda"), "{printed}");
+    assert!(notes.contains("nothing can be written into `state`, sites/file/state: it is below a file"), "{printed}");
+    sites.0.write("sites/north.toml", text);
+    sites.site("south", 1, &table("ph,flow,tree", 12, 12, TREES), FEW);
+    let printed = sites.prints("sites/north.toml sites/south.toml");
+    assert!(printed.contains("note: these sites cannot train on one machine: sites/north.toml and"), "{printed}");
+    assert!(!sites.0.path("sites/state").exists());
+}
+
+#[test]
 fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
     let sites = Sites::new();
     let rows = table("ph,flow,tree", 0, 12, TREES);

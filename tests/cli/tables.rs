@@ -250,7 +250,8 @@ fn the_client_may_be_a_feature_of_one_table_and_of_sites() {
     place.write("1/site.toml", site.replace("name_column = \"site\"", "name_column = \"ward\""));
     place.refuses(line, &["data.name_column: it has a column `ward` already; name that one in data.categorical"]);
     place.write("1/site.toml", site.replace("name_column = \"site\"\n", ""));
-    place.refuses(line, &["`site`"]);
+    place
+        .refuses(line, &["only site `s0` has `site`; with `data.name_column = \"site\"` all sites must have this key"]);
 }
 
 #[test]

@@ -611,6 +611,10 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     for more in [" }\npartition.kind = \"by-column\"", ", split = \"by-client\" }", ", leave_out = [\"north\"] }"] {
         assert!(!unused(more).contains("client_column"), "{more}: {}", unused(more));
     }
+    let sites = "data = { kind = \"sites\", task = \"regression\"";
+    let note = "`data.task` has no effect: the sites' own files say it, and `data.test_path` is empty";
+    assert_eq!(notes(&format!("{sites} }}")), note);
+    assert_eq!(notes(&format!("{sites}, test_path = \"t.csv\", target = \"y\" }}")), "");
     let sent = "federation.wire = \"f16\"\nstop.uplink_mib = 3.0";
     let note = "`federation.wire`, `stop.uplink_mib` have no effect: server and clients of algorithm kind `local-svgd` send \
                 each other no parameters";

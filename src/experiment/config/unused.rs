@@ -151,7 +151,13 @@ impl Config {
             }
             _ => (false, false),
         };
+        let own_test_rows = matches!(&data, DataConfig::Sites(sites) if !sites.test_path.is_empty());
         vec![
+            (
+                at_sites && !own_test_rows,
+                &["data.task"],
+                "the sites' own files say it, and `data.test_path` is empty".into(),
+            ),
             (
                 unused_clients,
                 &["data.client_column"],
