@@ -5,7 +5,7 @@ use crate::columns::{Places, text};
 use crate::units::Units;
 use crate::{DataError, Dataset};
 use fedstein_schema::Literal::Texts;
-use fedstein_schema::{Accepts, Key, key};
+use fedstein_schema::{Accepts, Key, first, key};
 use std::collections::BTreeSet;
 
 /// The number of clients that an error or a note lists.
@@ -91,9 +91,7 @@ pub(crate) fn split(data: &Dataset, names: &[String]) -> Result<LeftOut, DataErr
 
 /// The first names of clients.
 fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let names: Vec<String> = names.map(|name| format!("`{}`", text(name.as_bytes()))).collect();
-    let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
-    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+    first(LISTED, names.map(|name| format!("`{}`", text(name.as_bytes()))))
 }
 
 #[cfg(test)]

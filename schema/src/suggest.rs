@@ -31,6 +31,15 @@ pub fn list<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> String {
     text
 }
 
+/// The first names, at most so many, and how many more there are: `a, b and 3 more`.
+pub fn first(most: usize, names: impl IntoIterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.into_iter().collect();
+    let more = names.len().saturating_sub(most);
+    names.truncate(most);
+    let shown = names.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
 /// A value as a message quotes it: on one line, with control characters escaped, cut after 60 characters.
 pub(super) fn shorten(text: &str) -> String {
     let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
@@ -54,5 +63,16 @@ pub fn by_kind<'k>(texts: impl Iterator<Item = (&'k str, String)>, separator: &s
     match &parts[..] {
         [(text, _)] => text.clone(),
         _ => parts.iter().map(|(text, kinds)| format!("{}: {text}", list(kinds))).collect::<Vec<_>>().join(separator),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_first_are_shown_and_the_others_counted() {
+        let shown = |count: usize| first(2, (0..count).map(|at| at.to_string()));
+        assert_eq!([0, 1, 2, 3, 5].map(shown), ["", "0", "0, 1", "0, 1 and 1 more", "0, 1 and 3 more"]);
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, Reproduce, print_text};
-use crate::experiment::schema::nearest;
+use crate::experiment::schema::{first, nearest};
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
 use crate::reproduce::kept_csv::{KeptCsv, KeptCsvError};
@@ -192,10 +192,7 @@ fn data_must_be_here(figure: &Figure, grid: &Grid, data_dir: &Path) -> Result<()
 fn nothing_has(figure: &Figure, grid: &Grid, only: &str) -> String {
     let mut names: Vec<String> = grid.cells.iter().map(|cell| grid.name(figure, cell)).collect();
     names.dedup();
-    const SHOWN: usize = 12;
-    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-    names.truncate(SHOWN);
-    format!("nothing in `{}` has `{only}` in its name; there are {}{more}", figure.id, names.join(", "))
+    format!("nothing in `{}` has `{only}` in its name; there are {}", figure.id, first(12, names))
 }
 
 fn summary(written: &Written) -> String {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::reproduce::{all_worked, create};
 use crate::cli::{CliError, StudyOrder, print_text};
-use crate::experiment::schema::list;
+use crate::experiment::schema::first;
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
 use crate::reproduce::runner::{Pending, Places};
@@ -80,10 +80,8 @@ fn nothing_has(plan: &Plan<'_>, only: &str) -> String {
             names.push(name);
         }
     }
-    const SHOWN: usize = 12;
-    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
-    let names: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
-    format!("no run of the study has `{only}` in its name; there are {}{more}", list(&names))
+    let names = first(12, names.iter().map(|name| format!("`{name}`")));
+    format!("no run of the study has `{only}` in its name; there are {names}")
 }
 
 fn summary(written: &Written) -> String {

@@ -12,7 +12,7 @@ use super::checkpoints::{Checkpoints, Digests, blocks_of};
 use super::config::{AlgorithmConfig, Config, schema};
 use super::finished::{BEST_ROUND, Finished};
 use super::run_dir;
-use super::schema::{Overrides, Source};
+use super::schema::{Overrides, Source, first};
 use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, rounds};
@@ -262,10 +262,7 @@ fn personalised() -> Vec<&'static str> {
 
 /// The first names of clients.
 fn listed(names: &ClientNames) -> String {
-    let clients = names.as_slice().len();
-    let shown: Vec<String> = (0..clients.min(LISTED)).map(|client| format!("`{}`", names.of(client))).collect();
-    let more = if clients > LISTED { format!(" and {} more", clients - LISTED) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    first(LISTED, (0..names.as_slice().len()).map(|client| format!("`{}`", names.of(client))))
 }
 
 impl ClientPredictor {

@@ -9,6 +9,7 @@ use super::config::Config;
 use super::evaluate::{Predicted, predict_rows, target_scale};
 use super::finished::Finished;
 use super::own_model;
+use super::schema::first;
 use crate::backend::Session;
 use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
@@ -24,9 +25,7 @@ const CLASSES: usize = 12;
 
 /// The first names of classes, for a message.
 pub(crate) fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(CLASSES).map(|name| format!("`{}`", quoted(name))).collect();
-    let more = if names.len() > CLASSES { format!(" and {} more", names.len() - CLASSES) } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    first(CLASSES, names.iter().map(|name| format!("`{}`", quoted(name))))
 }
 
 /// What the particles of a run, or one of its clients, predict for new rows.

@@ -10,6 +10,7 @@ use super::facts::PARTICLES;
 use super::finished::Finished;
 use super::provenance::Provenance;
 use super::run_dir;
+use super::schema::first;
 use crate::datasets::Reading;
 use crate::error::RunError;
 use crate::metrics::{Metric, Over, View};
@@ -362,12 +363,8 @@ impl Card<'_> {
 
 /// The columns of features in a list.
 fn columns(names: &[String]) -> String {
-    let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{}`", code(name))).collect();
-    let more = match names.len() > LISTED {
-        true => format!(" and {} more, in `model.json`", names.len() - LISTED),
-        false => String::new(),
-    };
-    format!("{}{more}", listed.join(", "))
+    let place = if names.len() > LISTED { ", in `model.json`" } else { "" };
+    first(LISTED, names.iter().map(|name| format!("`{}`", code(name)))) + place
 }
 
 /// The columns that predictions are written beside, which their file must have too.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::calibrate::Calibrated;
 use super::config::Config;
 use super::progress::Observer;
+use super::schema::first;
 use crate::error::RunError;
 use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, Opened, Peer};
 
@@ -135,7 +136,7 @@ impl<'a> Questions<'a> {
     fn silent(&self, peers: &[Peer], numbers: &[u64]) -> Option<String> {
         let silent = peers.iter().zip(numbers).filter(|(_, number)| self.link.open(&[**number]) > 0);
         let names: Vec<String> = silent.map(|(peer, _)| self.link.carrier().name(*peer)).collect();
-        (!names.is_empty()).then(|| listed(&names))
+        (!names.is_empty()).then(|| listed(names))
     }
 
     /// An error of a site.
@@ -150,12 +151,8 @@ impl<'a> Questions<'a> {
 }
 
 /// The first names of sites, and how many more there are.
-pub(super) fn listed(names: &[String]) -> String {
-    let more = match names.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    names[..names.len().min(NAMED)].join(", ") + &more
+pub(super) fn listed(names: impl IntoIterator<Item = String>) -> String {
+    first(NAMED, names)
 }
 
 #[cfg(test)]

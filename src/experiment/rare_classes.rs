@@ -1,7 +1,7 @@
 //! Notes about classes of which hardly any row is evaluated, or none is trained on.
 
 use super::config::Config;
-use super::schema::ConfigError;
+use super::schema::{ConfigError, first};
 use crate::datasets::source::TestSplit;
 use crate::datasets::{DataConfig, Targets};
 use crate::report::quoted;
@@ -64,8 +64,5 @@ pub(super) fn note_on_untrained(trained: &Targets, evaluated: &Targets) -> Optio
 /// Classes with their numbers of rows, of which the first are named.
 fn listed(classes: &[(&String, &usize)]) -> String {
     let class = |(name, count): &(&String, &usize)| format!("`{}` ({count})", quoted(name));
-    let names: Vec<String> = classes.iter().take(LISTED).map(class).collect();
-    let more =
-        if classes.len() > LISTED { format!(" and {} more classes", classes.len() - LISTED) } else { String::new() };
-    format!("{}{more}", names.join(", "))
+    first(LISTED, classes.iter().map(class))
 }

@@ -332,7 +332,7 @@ impl<'a> RunRecorder<'a> {
         if !names.is_empty() {
             ended.push(format!(
                 "the results leave out the rows of {}: no scores came after the last round",
-                listed(&names)
+                listed(names)
             ));
         }
         Ok(RunResults { artifacts: self.artifacts, outcome, ended, participation })

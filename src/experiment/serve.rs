@@ -143,8 +143,8 @@ pub fn serve_on(
         // No step of a client: it only lets the user end the wait for scores and answers.
         Wait::GoesOn => observer.step(0, 1),
         Wait::Silent(clients) => {
-            let silent: Vec<String> = clients.iter().map(|client| called.of(*client)).collect();
-            observer.note(&format!("still waiting for the answer of {}", listed(&silent)));
+            let silent = listed(clients.iter().map(|client| called.of(*client)));
+            observer.note(&format!("still waiting for the answer of {silent}"));
         }
         Wait::Returned(client, reason) => {
             observer.note(&format!("{}: {reason}; it is asked again", called.of(client)));

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fedstein_schema::nearest;
+use fedstein_schema::{first, nearest};
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Description, TargetDescription};
@@ -221,11 +221,8 @@ fn holds_own_name(site: &Description, column: &str) -> bool {
 }
 
 /// As many of them as a message lists.
-fn listed(all: impl ExactSizeIterator<Item = String>) -> String {
-    let more = all.len().saturating_sub(LISTED);
-    let shown: Vec<String> = all.take(LISTED).collect();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    shown.join(", ") + &more
+fn listed(all: impl IntoIterator<Item = String>) -> String {
+    first(LISTED, all)
 }
 
 /// The sites of these indices.
@@ -245,7 +242,7 @@ fn check_trained(sites: &[&Description], names: &[String]) -> Result<(), Disagre
     }
     let Some(class) = names.iter().find(|name| !trained.contains(name)) else { return Ok(()) };
     let holders = without.iter().filter(|(name, _)| *name == class).map(|(_, site)| site.called());
-    Err(Disagreement::Untrained { class: quoted(class), sites: listed(holders.collect::<Vec<_>>().into_iter()) })
+    Err(Disagreement::Untrained { class: quoted(class), sites: listed(holders) })
 }
 
 /// The union of the sites' classes, in the order of the data reader; `None` for a regression. A class that a site lacks

@@ -1,5 +1,6 @@
 //! What a site tells a server about its rows before a run.
 
+use fedstein_schema::first;
 use ndarray::Axis;
 use serde::{Deserialize, Serialize};
 
@@ -255,11 +256,11 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
     if let TargetDescription::Classes { untrained, .. } = &told.target
         && !untrained.is_empty()
     {
-        let named: Vec<String> = untrained.iter().take(5).map(|name| format!("`{}`", quoted(name))).collect();
+        let named = first(5, untrained.iter().map(|name| format!("`{}`", quoted(name))));
         problems.push(format!(
             "The file of the training rows does not have the class {}, which a file of held-out or test rows has. Is it spelt \
              alike in all files? No run can begin unless another site trains on it.",
-            named.join(", ")
+            named
         ));
     }
     if told.features.is_none() {

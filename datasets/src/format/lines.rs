@@ -7,7 +7,7 @@ use super::{columnar, open, read_error};
 use crate::DataError;
 use crate::columns::{CellKind, MissingCells, Notation, Purpose, Reading, text};
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use fedstein_schema::nearest;
+use fedstein_schema::{first, nearest};
 use ndarray::Array2;
 use std::cell::RefCell;
 use std::collections::{HashSet, VecDeque};
@@ -442,8 +442,7 @@ pub(super) fn is_mark(field: &str) -> bool {
 
 /// The first names of a header for a message.
 fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(12).map(|n| format!("`{}`", text(n.as_bytes()))).collect::<Vec<_>>().join(", ");
-    if names.len() > 12 { format!("{shown} and {} more", names.len() - 12) } else { shown }
+    first(12, names.iter().map(|name| format!("`{}`", text(name.as_bytes()))))
 }
 
 /// The offsets of the line ends of a stream, as far as it has been read.
