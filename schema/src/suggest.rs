@@ -65,14 +65,3 @@ pub fn by_kind<'k>(texts: impl Iterator<Item = (&'k str, String)>, separator: &s
         _ => parts.iter().map(|(text, kinds)| format!("{}: {text}", list(kinds))).collect::<Vec<_>>().join(separator),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_names_the_first_are_shown_and_the_others_counted() {
-        let shown = |count: usize| first(2, (0..count).map(|at| at.to_string()));
-        assert_eq!([0, 1, 2, 3, 5].map(shown), ["", "0", "0, 1", "0, 1 and 1 more", "0, 1 and 3 more"]);
-    }
-}

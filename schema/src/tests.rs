@@ -232,6 +232,12 @@ fn a_word_is_suggested_for_a_typing_error_only() {
 }
 
 #[test]
+fn of_many_names_the_first_are_shown_and_the_others_counted() {
+    let shown = |count: usize| first(2, (0..count).map(|at| at.to_string()));
+    assert_eq!([0, 1, 2, 3, 5].map(shown), ["", "0", "0, 1", "0, 1 and 1 more", "0, 1 and 3 more"]);
+}
+
+#[test]
 fn a_value_of_the_command_line_is_checked_as_the_files_kind_has_the_key() {
     let table = "[method]\nkind = \"table\"";
     let split = |set: &str| resolve(table, &[set]).map(|resolved| resolved.table["method"]["split"].clone());
