@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +54,22 @@ def script(tmp_path: Path) -> Callable[[str], Sequence[str]]:
         return [sys.executable, "-u", os.fspath(path)]
 
     return write
+
+
+SMALL: dict[str, Any] = {
+    "rounds": 3,
+    "algorithm": {"particles": 4, "local_steps": 5},
+    "model.hidden": [8],
+}
+
+
+def trees(rows: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, names of trees and names of sites."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 3)) * [1, 10, 100] + [0, 5, 50]
+    z = X[:, 0] + (X[:, 1] - 5) / 10 + rng.normal(scale=0.3, size=rows)
+    y = np.array(["alder", "birch", "yew"])[np.digitize(z, [-0.7, 0.7])]
+    return X, y, np.array(["north", "east", "south"])[rng.integers(0, 3, rows)]
 
 
 Predictions = tuple[NDArray[np.float64], NDArray[np.int64]]
