@@ -146,8 +146,8 @@ pub fn serve_on(
             let silent = listed(clients.iter().map(|client| called.of(*client)));
             observer.note(&format!("still waiting for the answer of {silent}"));
         }
-        Wait::Returned(client, reason) => {
-            observer.note(&format!("{}: {reason}; it is asked again", called.of(client)));
+        Wait::Restarted(client) => {
+            observer.note(&format!("the process of {} had ended, and is started again", called.of(client)));
         }
     };
     let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);

@@ -42,6 +42,11 @@ pub trait Carrier {
     /// What has arrived; waits for the first arrival, but no longer than this.
     fn receive(&self, wait: Duration) -> Vec<Arrival>;
 
+    /// The sites that had ended and were started again since the last call.
+    fn restarted(&self) -> Vec<Peer> {
+        Vec::new()
+    }
+
     /// Why no message will be delivered any more, if that is so. A round in progress then ends without effect.
     fn closed(&self) -> Option<String> {
         None

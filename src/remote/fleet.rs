@@ -24,8 +24,8 @@ pub enum Wait<'a> {
     GoesOn,
     /// These clients are silent for unusually long; once in a wait.
     Silent(&'a [ClientId]),
-    /// The site of this client went away, for this reason, and was sent its message again.
-    Returned(ClientId, &'a str),
+    /// The site of this client had ended and was started again.
+    Restarted(ClientId),
 }
 
 /// A fleet of clients at sites. A client keeps its state at its site; the server's checkpoints have none of it.
@@ -94,12 +94,10 @@ impl<'a> Remote<'a> {
         self.sites.iter().position(|site| *site == peer)
     }
 
-    /// Tells of the sites that were sent their message again since the last call.
-    fn tell_returned(&self) {
-        for (peer, reason) in self.link.returned() {
-            if let Some(client) = self.client_at(peer) {
-                (self.waiting)(Wait::Returned(client, &reason));
-            }
+    /// Tells of the sites that were started again since the last call.
+    fn tell_restarted(&self) {
+        for client in self.link.carrier().restarted().into_iter().filter_map(|peer| self.client_at(peer)) {
+            (self.waiting)(Wait::Restarted(client));
         }
     }
 
@@ -170,7 +168,7 @@ impl Fleet for Remote<'_> {
             let silent: Vec<ClientId> =
                 awaited.iter().zip(&asked).filter(is_silent).map(|(_, client)| *client).collect();
             (self.waiting)(if silent.is_empty() { Wait::GoesOn } else { Wait::Silent(&silent) });
-            self.tell_returned();
+            self.tell_restarted();
             true
         };
         let mut answers = match self.link.collect(&awaited, deadline, watched) {
@@ -179,7 +177,7 @@ impl Fleet for Remote<'_> {
         };
         *longest = begin.elapsed().max(*longest);
         drop(longest);
-        self.tell_returned();
+        self.tell_restarted();
         // The order of arrival depends on the machines. Events and sums must not.
         answers.sort_by_key(|answer| answer.number);
         // A reply to an earlier request may still be of use. A failure of an earlier request is not one of these.

@@ -55,21 +55,12 @@ pub struct Link<'a> {
     open: RefCell<BTreeMap<u64, Open>>,
     /// The sites that have answered.
     answered: RefCell<BTreeSet<Peer>>,
-    /// The sites that went away and were sent their message again since this was last asked, and why they went.
-    returned: RefCell<Vec<(Peer, String)>>,
 }
 
 impl<'a> Link<'a> {
     /// A link for the run of this number.
     pub fn new(carrier: &'a dyn Carrier, run: u64) -> Self {
-        Self {
-            carrier,
-            run,
-            next: Cell::new(1),
-            open: RefCell::default(),
-            answered: RefCell::default(),
-            returned: RefCell::default(),
-        }
+        Self { carrier, run, next: Cell::new(1), open: RefCell::default(), answered: RefCell::default() }
     }
 
     /// Another link of the same run, for messages after all those of this one.
@@ -102,11 +93,6 @@ impl<'a> Link<'a> {
     pub fn open(&self, numbers: &[u64]) -> usize {
         let open = self.open.borrow();
         numbers.iter().filter(|number| open.contains_key(number)).count()
-    }
-
-    /// The sites that went away since the last call and were sent their message again, each with the reason why it went.
-    pub fn returned(&self) -> Vec<(Peer, String)> {
-        self.returned.take()
     }
 
     /// The answers that arrive before the deadline, until none of these messages is open, and as long as the wait `goes_on`,
@@ -175,9 +161,7 @@ impl<'a> Link<'a> {
             let sent_again = message.again <= TRIES
                 && (*was_killed || self.answered.borrow().contains(&from))
                 && self.carrier.send(from, parcel, limits(parcel)).is_ok();
-            if sent_again {
-                self.returned.borrow_mut().push((from, reason.clone()));
-            } else {
+            if !sent_again {
                 let seconds = message.sent.elapsed().as_secs_f64();
                 answers.push(Answer { from, number: *number, seconds, what: Err(reason.clone()) });
             }
@@ -299,7 +283,6 @@ mod tests {
             desk.ends(true);
             assert!(collect(&link, &[last], soon()).unwrap().is_empty());
             assert_eq!(desk.numbers(), [last]);
-            assert_eq!(link.returned(), [(0, "it ended".to_owned())]);
         }
         // The earlier message is closed: its answer is of no use any more.
         desk.arrives(0, Ok(answer(early)));
@@ -308,7 +291,7 @@ mod tests {
         assert!(
             matches!(&answers[..], [Answer { number, what: Err(reason), .. }] if *number == last && reason == "it ended")
         );
-        assert!(desk.numbers().is_empty() && link.returned().is_empty());
+        assert!(desk.numbers().is_empty());
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub struct Pipes {
     arrived: Sender<(u64, Arrival)>,
     from: Mutex<Receiver<(u64, Arrival)>>,
     started: AtomicU64,
+    restarted: Mutex<Vec<Peer>>,
 }
 
 #[derive(Debug)]
@@ -61,6 +62,7 @@ impl Pipes {
             arrived,
             from: Mutex::new(from),
             started: AtomicU64::new(0),
+            restarted: Mutex::default(),
         }
     }
 
@@ -142,8 +144,11 @@ impl Carrier for Pipes {
         {
             return Ok(());
         }
-        *process = None;
+        let had_ended = process.take().is_some();
         let started = self.start(to)?;
+        if had_ended {
+            self.restarted.lock().unwrap_or_else(PoisonError::into_inner).push(to);
+        }
         let sent = started.to.send(parcel.clone());
         *process = Some(started);
         sent.map_err(|_| "its process takes no message".into())
@@ -161,6 +166,10 @@ impl Carrier for Pipes {
             Arrival { from, what }
         };
         of_now.map(arrival).collect()
+    }
+
+    fn restarted(&self) -> Vec<Peer> {
+        std::mem::take(&mut *self.restarted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
