@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_file_has_these_fields_in_this_order() {
-        let expected = r#"{"schema_version":1,"data":"mine","features":4,"feature_shape":[2,2],"feature_names":null,"classes":["a","b"],"normalisation":{"features":{"kind":"per-column","shift":[2.0,3.0,4.0,5.0],"scale":[1.0,1.0,1.0,1.0]},"target":null}}"#;
+        let expected = r#"{"schema_version":1,"data":"mine","features":4,"feature_shape":[2,2],"feature_names":null,"classes":["a","b"],"normalisation":{"features":{"kind":"per-column","by":"standard","shift":[2.0,3.0,4.0,5.0],"scale":[1.0,1.0,1.0,1.0]},"target":null}}"#;
         assert_eq!(serde_json::to_string(&card()).unwrap(), expected);
         let read: ModelCard = serde_json::from_str(expected).unwrap();
         assert!(read.check().is_ok());

@@ -258,7 +258,7 @@ mod tests {
         let tenth = f64::from(0.1f32);
         assert_eq!(
             scale,
-            FeatureScale::PerColumn { by: ColumnScale::Minmax, shift: vec![2., tenth], scale: vec![1., 1.] }
+            FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![2., tenth], scale: vec![1., 1.] }
         );
         let mut rows = train.clone();
         scale.apply(&mut rows).unwrap();

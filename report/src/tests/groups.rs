@@ -65,7 +65,7 @@ fn groups_are_on_the_page_with_escaped_names_and_in_a_table_with_quoted_ones() {
 }
 
 #[test]
-fn few_rows_without_a_mistake_have_no_verdict_and_no_interval_without_width() {
+fn few_rows_without_a_mistake_have_no_verdict_and_the_interval_of_a_share() {
     // Two sure and right rows, beside 60 others.
     let all = predictions();
     let labels = [all.labels(), &[0, 0]].concat();
@@ -77,7 +77,9 @@ fn few_rows_without_a_mistake_have_no_verdict_and_no_interval_without_width() {
     assert_eq!(parsed(&grouped)["groups"][1]["verdict"]["kind"], "too few rows");
     let page = render(&grouped).unwrap().html;
     let line = page.lines().find(|line| line.starts_with("<tr><td>few</td>")).unwrap();
-    assert!(line.contains("<td>100.0\u{a0}%</td>") && line.contains("Too few rows to tell"), "{line}");
+    // Wilson's interval of 2 of 2.
+    assert!(line.contains("<td>100.0\u{a0}%<br><small>34.2\u{a0}% to 100.0\u{a0}%</small></td>"), "{line}");
+    assert!(line.contains("Too few rows to tell"), "{line}");
     // The same holds of a report on these rows alone, and 400 right rows do tell: no row is of the class that gets .2.
     let rows = |n| ClassPredictions::new(vec![0; n], 2, [0.8, 0.2].repeat(n)).unwrap();
     assert_eq!(verdict(&report(&rows(2), None)).unwrap().kind, "too few rows");
