@@ -39,6 +39,7 @@
 mod card;
 pub mod columns;
 pub mod dataset;
+mod equal_rows;
 mod error;
 mod exact_sum;
 pub mod fetch;
@@ -63,6 +64,7 @@ mod units;
 pub use card::ModelCard;
 pub use columns::{Encoding, Reading};
 pub use dataset::{Dataset, Targets};
+pub use equal_rows::note as note_on_equal_rows;
 pub use error::DataError;
 pub use exact_sum::ExactSum;
 pub use fetch::{Progress, fetch};

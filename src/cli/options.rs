@@ -114,7 +114,7 @@ pub struct Written {
     #[arg(long, value_name = "FORMAT")]
     pub date_format: Option<String>,
 
-    /// The cells of --input that stand for missing values [default: the run's `data.missing_values`].
+    /// The cells of --input that stand for missing values, in the place of the run's [default: its `data.missing_values`].
     #[command(flatten)]
     pub missing_values: MissingCells,
 }

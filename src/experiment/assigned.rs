@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::datasets::moments::ColumnSum;
-use crate::datasets::{self, Partition, Rotation, TargetScale, Targets, TrainTest};
+use crate::datasets::{self, Partition, Rotation, TargetScale, Targets, TrainTest, note_on_equal_rows};
 use crate::error::RunError;
 use crate::federation::prior_correction::PriorCorrection;
 use crate::protocol::ClientId;
@@ -81,6 +81,8 @@ pub(super) fn assigned(
     let rare = rare_classes::note(config, trained, evaluated)?;
     let untrained = rare_classes::note_on_untrained(trained, evaluated);
     let constant = note_on_constant(trained, &partition);
+    // Of a table its own reader says it.
+    let equal = own.and_then(|data| note_on_equal_rows(&data.train, &data.test));
     // The test rows have a random stream of their own, so that they do not depend on how many numbers the partition
     // drew.
     let mut rng = streams.rng(Purpose::Partition, 1, 0);
@@ -103,6 +105,7 @@ pub(super) fn assigned(
         .chain(&rare)
         .chain(&untrained)
         .chain(&constant)
+        .chain(&equal)
         .cloned()
         .collect();
     let rotation = rotation::of(config, &data, &partition)?;

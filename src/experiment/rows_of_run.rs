@@ -5,7 +5,7 @@ use crate::report::csv::text_cell;
 use crate::report::{ClientNames, PartitionTable};
 
 use super::checkpoints::Digests;
-use super::config::Config;
+use super::config::{Config, EvaluationRows};
 
 /// What a run's files say of its rows and its clients.
 pub(super) struct RowsOfRun {
@@ -51,7 +51,7 @@ impl RowsOfRun {
             digests: Digests::of(data, partition),
             listed: partition.table(&data.train.targets),
             counts: Some(counts),
-            about: about_rows(&card.data, data, partition),
+            about: about_rows(&card.data, data, partition, config.evaluation.rows),
             clients: format!("{} ({})", partition.clients().len(), config.partition_kind()),
             test_lines: data.test.lines.clone(),
             train_lines: data.train.lines.as_deref().map(|lines| lines_of_clients(lines, partition)),
@@ -80,11 +80,16 @@ fn lines_of_clients(lines: &[u64], partition: &Partition) -> String {
     std::iter::once("line,client,use\n".to_owned()).chain(rows).collect()
 }
 
-/// The data set and its numbers of rows, those that are held out from the training by themselves.
-fn about_rows(name: &str, data: &TrainTest, partition: &Partition) -> String {
+/// The data set and its numbers of rows, those that are held out from the training by themselves. Where validation rows are
+/// evaluated they have the place of the test rows.
+fn about_rows(name: &str, data: &TrainTest, partition: &Partition, evaluated: EvaluationRows) -> String {
     let (validation, calibration) = (partition.held_out().len(), partition.calibrating().len());
     let trained = data.train.rows() - validation - calibration;
+    let (validation, last) = match evaluated {
+        EvaluationRows::Test => (validation, "test"),
+        EvaluationRows::Validation => (0, "validation"),
+    };
     let held = [(validation, "validation"), (calibration, "calibration")].into_iter().filter(|(rows, _)| *rows > 0);
     let held: String = held.map(|(rows, what)| format!(", {rows} {what}")).collect();
-    format!("{name}, {trained} training{held} and {} test rows", data.test.rows())
+    format!("{name}, {trained} training{held} and {} {last} rows", data.test.rows())
 }

@@ -10,6 +10,7 @@ mod evaluate;
 mod example;
 mod federation;
 mod init;
+mod init_groups;
 mod init_spreadsheets;
 mod init_study;
 mod model_card;

@@ -51,6 +51,8 @@ pub struct SurveyColumn {
     pub other_dates: usize,
     /// The first cell that is neither missing nor a number, with its line.
     pub other: Option<(u64, String)>,
+    /// The same of dates in the format that most of the cells have; in the table's where all have another one.
+    pub not_date: Option<(u64, String)>,
     /// The number of cells that are this text, in upper or lower case.
     pub alike: usize,
     /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand. Spellings
@@ -150,6 +152,8 @@ pub(super) struct Look {
     /// The number of cells that are yes or no where numbers have a point, and where they have a comma.
     booleans: [usize; 2],
     dates: [usize; DATE_FORMATS.len()],
+    /// The first cell that is no date in each format, with its line.
+    not_dates: [Option<(u64, String)>; DATE_FORMATS.len()],
 }
 
 impl Look {
@@ -188,8 +192,12 @@ impl Look {
         for (count, notation) in self.booleans.iter_mut().zip(notations.both()) {
             *count += usize::from(notation.value(CellKind::Boolean, &string).is_some());
         }
-        for (count, format) in self.dates.iter_mut().zip(&notations.dates) {
-            *count += usize::from(format.days(&string).is_some());
+        for ((count, first), format) in self.dates.iter_mut().zip(&mut self.not_dates).zip(&notations.dates) {
+            match format.days(&string) {
+                Some(_) => *count += 1,
+                None if first.is_none() => *first = Some((line, text(cell))),
+                None => {}
+            }
         }
         if let Some(values) = &mut column.values {
             *values.entry(string.into_owned()).or_default() += 1;
@@ -227,6 +235,10 @@ impl Look {
         let are_thousands = self.alone[other] == self.may_be_thousands[other];
         let (other_mark, thousands) = if are_thousands { (0, self.alone[other]) } else { (self.alone[other], 0) };
         let others = self.dates.iter().enumerate().filter(|(at, _)| Some(*at) != format);
+        let most = (0..DATE_FORMATS.len()).rev().max_by_key(|at| self.dates[*at]);
+        let is_whole = |at: &usize| self.column.are_all(self.dates[*at]);
+        let judged = if most.as_ref().is_some_and(is_whole) { format } else { most };
+        let mut not_dates = self.not_dates;
         SurveyColumn {
             numbers: own.count,
             whole: own.fractions == 0,
@@ -240,6 +252,7 @@ impl Look {
             about_distinct: self.again.distinct().min(self.column.cells - self.column.missing),
             booleans,
             dates: format.map_or(0, |format| self.dates[format]),
+            not_date: judged.and_then(|at| not_dates[at].take()),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
             codes: self.column.values.as_ref().and_then(|values| codes(values, decimal)),
             values: self.column.values.map(|values| merged(named(values, decimal))),

@@ -3,14 +3,14 @@
 use super::kind::{Rows, Source};
 use super::{DataSet, Origin};
 use crate::columns::codes::{self, Codes};
-use crate::columns::{Categorical, CellKind, Columns, Names, READING, Reading, note_on_alike, text};
+use crate::columns::{Categorical, CellKind, Columns, DIFFERENCE, Names, READING, Reading, alike, note_on_alike, text};
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
 use crate::leave_out::{self, LEAVE_OUT, LeftOut};
 use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
-use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, split};
+use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, equal_rows, split};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, joined, key, required};
 use ndarray::Axis;
@@ -221,6 +221,7 @@ impl Csv {
             }
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
+        notes.extend(equal_rows::note(&train, &test));
         Ok(Cells { train, test, validation, calibration, columns, notes })
     }
 
@@ -382,7 +383,8 @@ pub(super) fn read<const M: usize>(
         let clients = (!options.client.is_empty()).then(|| (options.client.to_owned(), &client_names[..]));
         note_on_alike(&path.display().to_string(), target.into_iter().chain(clients).chain(texts))
     };
-    let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).collect();
+    let alike_groups = note_on_alike_groups(path, options, &numbered.groups.sorted().0);
+    let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).chain(alike_groups).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
@@ -531,6 +533,19 @@ fn check_test_classes(
         text(names[unknown].as_bytes())
     );
     Err(DataError::Columns { path: path.to_path_buf(), problem })
+}
+
+/// A note on groups that differ in their spelling alone, without their names, which may be those of persons.
+fn note_on_alike_groups(path: &Path, options: &CsvOptions, names: &[String]) -> Option<String> {
+    let count = alike(names).len();
+    (options.has_groups && count > 0).then(|| {
+        format!(
+            "groups of {} (`{}`) that {DIFFERENCE} from another one, and are groups of their own: {count}; if they mean the same, \
+             write them alike, or training and test rows are of one",
+            path.display(),
+            options.reading.group_column
+        )
+    })
 }
 
 /// All rows of a classification have two classes or more, and hundreds of fractions are not classes.

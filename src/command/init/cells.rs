@@ -105,6 +105,20 @@ pub fn groups(choice: &Choice<'_>) -> Option<usize> {
     group(&choice.used(&Use::Id)).map(|column| column.distinct().unwrap_or(column.about_distinct))
 }
 
+/// That rows of one person may be in training and test, because a cell of what names the persons is missing.
+pub fn about_incomplete_group(choice: &Choice<'_>) -> Option<String> {
+    let ids = choice.used(&Use::Id);
+    let incomplete = |column: &&&SurveyColumn| column.missing > 0 && is_person(column) && occur_twice(column);
+    let column = ids.iter().find(incomplete).filter(|_| group(&ids).is_none())?;
+    let (name, missing) = (shown(column), column.missing);
+    let are = if missing == 1 { "one of its cells is".to_owned() } else { format!("{missing} of its cells are") };
+    let place = column.first_missing.map_or_else(String::new, |line| format!(", the first in line {line}"));
+    Some(format!(
+        "rows with one {name} would stay together (group_column), but {are} missing{place}: write it there, or take these rows out, \
+         and repeat the command; otherwise training and test rows may be of one, and test scores are then too good"
+    ))
+}
+
 fn count(column: &SurveyColumn) -> String {
     match column.distinct() {
         Some(count) => count.to_string(),

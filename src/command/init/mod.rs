@@ -177,6 +177,7 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), last: &[String]) -
         .into_iter()
         .chain(choice.about_unlikely_target())
         .chain(choice.about_incomplete_client())
+        .chain(cells::about_incomplete_group(choice))
         .chain(suspects)
         .chain(choice.about_count())
         .chain(choice.about_alike())

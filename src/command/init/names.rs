@@ -69,7 +69,14 @@ const PLACES: &[&str] = &[
 ];
 
 /// Names that columns of persons have, as [`PLACES`].
-const PERSONS: &[&str] = &["patient", "subject", "participant", "user", "person", "mrn", "pid"];
+const PERSONS: &[&str] =
+    &["patient", "patienten", "pat", "subject", "participant", "proband", "probanden", "user", "person", "mrn", "pid"];
+
+/// Names of what a person has several rows of, or is known by, in lower case: `case_no`, `Fallnummer`.
+const CASES: &[&str] = &["case", "fall", "episode", "admission", "encounter", "study"];
+
+/// What a name of numbered persons or cases ends in, in lower case.
+const NUMBERED: &[&str] = &["_nr", "_no", "_num", "_number", "_nummer", "nr", "nummer", "number"];
 
 /// Names that columns of persons' names and addresses have, in lower case.
 const OF_PERSONS: &[&str] = &[
@@ -127,7 +134,12 @@ pub fn is_client(column: &SurveyColumn) -> bool {
 
 /// Whether columns of persons have such a name.
 pub fn is_person(column: &SurveyColumn) -> bool {
-    has_stem(column, PERSONS)
+    has_stem(column, PERSONS) || is_numbered(column, PERSONS)
+}
+
+/// Whether columns of numbered persons or cases have such a name, as `PatNr`, `Patient No.` and `Fallnummer`.
+pub fn says_number(column: &SurveyColumn) -> bool {
+    is_numbered(column, PERSONS) || is_numbered(column, CASES)
 }
 
 /// Whether texts under such a name are probably of persons each, which a site tells nobody.
@@ -161,6 +173,15 @@ pub fn is_not_named(column: &SurveyColumn) -> bool {
 /// The name in lower case and with `_` for spaces.
 fn plain(column: &SurveyColumn) -> Option<String> {
     column.name.as_ref().map(|name| name.to_lowercase().replace([' ', '-'], "_"))
+}
+
+/// Whether the name is one of these, followed by a word for a number. Full stops, blanks and hyphens count alike.
+fn is_numbered(column: &SurveyColumn, names: &[&str]) -> bool {
+    let Some(name) = &column.name else { return false };
+    let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let name = words.join("_").to_lowercase();
+    let stem = |end: &&str| name.strip_suffix(end).is_some_and(|stem| names.contains(&stem));
+    NUMBERED.iter().any(stem)
 }
 
 fn has_stem(column: &SurveyColumn, names: &[&str]) -> bool {

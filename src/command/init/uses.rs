@@ -61,9 +61,10 @@ fn is_numbered(column: &SurveyColumn) -> bool {
 fn is_repeated_id(column: &SurveyColumn) -> bool {
     let is_number = column.are_all(column.numbers);
     let are_many = column.distinct().is_none_or(|count| count > FEW);
+    let says_id = names::says_id(column) || names::says_number(column);
     let is_named = match are_many {
-        true => names::says_id(column) || names::is_person(column),
-        false => names::says_id(column) && names::is_person(column),
+        true => says_id || names::is_person(column),
+        false => says_id && names::is_person(column),
     };
     is_named && (column.whole || !is_number)
 }
@@ -111,9 +112,12 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
         return Use::Nothing(format!("its dates are not written as `{format}`"));
     }
     let few = distinct.is_some_and(|count| count <= FEW);
+    let remedy = "texts that stand for missing values can be declared with --missing-values";
     if !few && 2 * column.numbers > present {
-        let remedy = "texts that stand for missing values can be declared with --missing-values";
         return Use::Nothing(format!("most of its cells are numbers, but not all ({remedy})"));
+    }
+    if !few && most_are_dates(column) {
+        return Use::Nothing(format!("most of its cells are dates of one format, but not all ({remedy})"));
     }
     // A free text has spaces; more than a thousand texts are not kept.
     let may_be_id = match &column.values {
@@ -139,9 +143,14 @@ pub fn lone_text(column: &SurveyColumn) -> Option<&str> {
     text.filter(|text| !is_bound(text))
 }
 
-/// The reason with the first cell that is not a number.
+/// Whether more than half of the cells are dates of one format.
+fn most_are_dates(column: &SurveyColumn) -> bool {
+    2 * column.dates.max(column.other_dates) > column.present()
+}
+
+/// The reason with the first cell that is not a number, or no date where most cells are.
 pub fn because(column: &SurveyColumn, reason: &str) -> String {
-    match &column.other {
+    match if most_are_dates(column) { &column.not_date } else { &column.other } {
         Some((line, cell)) => format!("{reason}, such as `{}` in line {line}", one_line(cell)),
         None => reason.to_owned(),
     }
