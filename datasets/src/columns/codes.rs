@@ -14,6 +14,9 @@ const FAR_ALONE: f64 = 10.0;
 /// The least number of different other values: fewer may be classes of their own.
 const LEAST_OTHERS: usize = 10;
 
+/// The same where all codes are written in nines: sexes are 1 and 2, and 9 where nobody knows.
+const LEAST_BESIDE_NINES: usize = 2;
+
 /// Values of a column that are far beyond all others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Codes {
@@ -45,13 +48,11 @@ impl Codes {
             let (gap, range) = (top[codes - 1].0 - high, high - low);
             let far = if rows == 1 && !is_nines(top[0].0) { FAR_ALONE } else { FAR };
             let others = values.iter().filter(|value| **value <= high);
-            (range > 0.0 && gap >= far * range && 2 * rows <= values.len() && has_different(others, LEAST_OTHERS)).then(
-                || Self {
-                    values: top[..codes].iter().rev().map(|(value, _)| *value).collect(),
-                    rows,
-                    others: [low, high],
-                },
-            )
+            let are_nines = top[..codes].iter().all(|(code, _)| is_nines(*code));
+            let least = if are_nines { LEAST_BESIDE_NINES } else { LEAST_OTHERS };
+            (range > 0.0 && gap >= far * range && 2 * rows <= values.len() && has_different(others, least)).then(|| {
+                Self { values: top[..codes].iter().rev().map(|(value, _)| *value).collect(), rows, others: [low, high] }
+            })
         })
     }
 
@@ -151,13 +152,20 @@ mod tests {
         // A single value that is no code, but a slip of the pen by a factor of ten: 640 for 64 is not that far away.
         assert_eq!(of(&[640.0], ages()), None);
         assert_eq!(of(&[6400.0], ages()).unwrap().rows, 1);
+        // Nines beside few other values: a sex of 1 or 2, a class of 0 to 3.
+        assert_eq!(
+            of(&[9.0, 9.0], (1..=2).cycle().take(20)).unwrap().of_column("sex"),
+            "`sex` (9 in 2 rows, all others 1 to 2)"
+        );
+        assert_eq!(of(&[99.0], 0..=3).unwrap().values, [99.0]);
+        assert_eq!(of(&[9.0, 9.0], 0..=3), None);
     }
 
     #[test]
     fn what_data_look_like_is_no_code() {
         // 99 is an age. Few values, all values, equal values, none.
         assert_eq!(of(&[99.0, 99.0], 20..=80), None);
-        assert_eq!(of(&[999.0, 999.0], 0..=5), None);
+        assert_eq!(of(&[700.0, 700.0], 0..=5), None);
         assert_eq!(of(&[999.0; 100], 20..=80), None);
         assert_eq!(of(&[7.0; 5], 7..=7), None);
         assert_eq!(of(&[], 0..0), None);
