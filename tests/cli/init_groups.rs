@@ -89,3 +89,24 @@ fn dates_of_which_one_is_impossible_are_left_out_for_that_reason() {
                   declared with --missing-values), such as `31.02.2021` in line 79";
     assert!(text.replace("\n#   ", " ").replace("\n# ", " ").contains(reason), "{text}");
 }
+
+#[test]
+fn persons_who_are_the_clients_and_texts_that_may_be_persons_are_told() {
+    let place = Place::new();
+    let rows = |header: &str, name: &dyn Fn(usize) -> String| {
+        let row = |i: usize| format!("{},{}.5,{}\n", name(i), i * 7 % 131, ["no", "yes"][i / 3 % 2]);
+        format!("{header},lactate,outcome\n{}", (0..120).map(row).collect::<String>())
+    };
+    let name = |i: usize| format!("P{:03}", i / 3);
+    let printed = place.write("a.csv", rows("patient_id", &name)).works("init a.csv").stdout;
+    let note = "note: each `patient_id` is a client with training and test rows, so that scores are of further rows of the same ones";
+    assert!(printed.contains(note), "{printed}");
+    let printed = place.write("b.csv", rows("schluessel", &name)).works("init b.csv").stdout;
+    assert!(
+        printed.contains("note: `schluessel` has 40 texts with digits, each in several rows on average"),
+        "{printed}"
+    );
+    let towns = |i: usize| format!("town {}", ["a", "b", "c"][i % 3].repeat(1 + i % 13));
+    let printed = place.write("c.csv", rows("town", &towns)).works("init c.csv").stdout;
+    assert!(!printed.contains("with digits"), "{printed}");
+}

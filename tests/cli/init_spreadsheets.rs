@@ -158,3 +158,22 @@ fn a_table_in_the_place_of_a_config_leads_to_init() {
     }
     place.refuses("train nowhere.csv", &["nowhere.csv"]);
 }
+
+#[test]
+fn one_odd_line_does_not_hide_the_separator_and_is_named() {
+    let place = Place::new();
+    let row = |i: usize| {
+        format!("{},5;{},25;{}{}\n", i * 7 % 13, i * 5 % 11, ["no", "yes"][i % 2], if i == 9 { ";" } else { "" })
+    };
+    place.write("ragged.csv", format!("lactate;pulse;outcome\n{}", (0..40).map(row).collect::<String>()));
+    place.refuses("init ragged.csv", &["ragged.csv", "line 11: 4 columns, expected 3"]);
+}
+
+#[test]
+fn a_workbook_is_called_one() {
+    let place = Place::new();
+    place.write("wards.xlsx", b"PK\x03\x04\x14\x00").write("wards.xls", b"\xd0\xcf\x11\xe0\xa1\xb1");
+    for name in ["wards.xlsx", "wards.xls"] {
+        place.refuses(&format!("init {name}"), &[name, "a workbook of a spreadsheet", "CSV UTF-8"]);
+    }
+}

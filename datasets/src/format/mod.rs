@@ -61,6 +61,12 @@ pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
     let length = if meta.is_file() { meta.len() } else { u64::MAX };
     let mut file = BufReader::with_capacity(1 << 16, file);
     let start = file.fill_buf().map_err(|e| DataError::io(path, e))?;
+    // The beginnings of `.xlsx` and other ZIP files, and of `.xls`.
+    if [&b"PK\x03\x04"[..], b"\xd0\xcf\x11\xe0"].iter().any(|mark| start.starts_with(mark)) {
+        let problem =
+            "a workbook of a spreadsheet, or another archive, and not a table in text; save the sheet as \"CSV UTF-8\"";
+        return Err(DataError::Columns { path: path.to_path_buf(), problem: problem.into() });
+    }
     if let Some(form) = columnar::Form::of(start) {
         let text = columnar::text(path, form, TEXT_LIMIT)?;
         let at_most = text.len() as u64;

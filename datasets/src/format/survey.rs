@@ -10,7 +10,7 @@ use super::{open, read_error};
 use crate::DataError;
 use crate::columns::{DateFormat, Decimal, MissingValues, Notation, Reading, is_missing, text};
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -188,21 +188,29 @@ fn beginning(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(bytes)
 }
 
+/// The least share of lines with one number of cells by which a separator is told where no separator gives it to all of them.
+const USUAL: f64 = 0.9;
+
 /// The separator by which all lines have the same number of cells, at least two, and the largest share of these are
-/// numbers; of several the one with the most cells; a comma where there is none.
+/// numbers; of several the one with the most cells. Where there is none, that by which nearly all lines do, so that the
+/// odd one is named; else a comma.
 fn find_delimiter(bytes: &[u8]) -> u8 {
-    let mut best = None;
-    for delimiter in DELIMITERS {
-        let score = score(bytes, delimiter);
-        if score.is_some_and(|score| best.is_none_or(|(_, highest)| score > highest)) {
-            best = score.map(|score| (delimiter, score));
+    let best = |least: f64| {
+        let mut best = None;
+        for delimiter in DELIMITERS {
+            let score = score(bytes, delimiter, least);
+            if score.is_some_and(|score| best.is_none_or(|(_, highest)| score > highest)) {
+                best = score.map(|score| (delimiter, score));
+            }
         }
-    }
-    best.map_or(b',', |(delimiter, _)| delimiter)
+        best.map(|(delimiter, _)| delimiter)
+    };
+    best(1.0).or_else(|| best(USUAL)).unwrap_or(b',')
 }
 
-/// The share of numbers in the cells, and the number of cells in a line; `None` where lines differ or have a single cell.
-fn score(bytes: &[u8], delimiter: u8) -> Option<(f64, usize)> {
+/// The share of numbers in the cells, and the number of cells in a line; `None` where less than this share of the lines has
+/// it, or lines have a single cell.
+fn score(bytes: &[u8], delimiter: u8, least: f64) -> Option<(f64, usize)> {
     let mut quotes = Quotes::new(delimiter);
     quotes.read(bytes);
     // A record that is cut off, or whose quote is not closed, is the last one.
@@ -210,8 +218,10 @@ fn score(bytes: &[u8], delimiter: u8) -> Option<(f64, usize)> {
     let records: Vec<ByteRecord> =
         reader(delimiter).from_reader(bytes).into_byte_records().flatten().take(LINES + 1).collect();
     let kept = if is_whole && records.len() <= LINES { records.len() } else { records.len().saturating_sub(1) };
-    let width = records.first()?.len();
-    if width < 2 || records[..kept].iter().any(|record| record.len() != width) {
+    let mut widths = BTreeMap::<usize, usize>::new();
+    records[..kept].iter().for_each(|record| *widths.entry(record.len()).or_default() += 1);
+    let (width, lines) = widths.into_iter().max_by_key(|(_, lines)| *lines)?;
+    if width < 2 || (lines as f64) < least * kept as f64 {
         return None;
     }
     let is_number = |cell: &[u8]| {

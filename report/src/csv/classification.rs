@@ -140,7 +140,9 @@ impl Columns {
 
     fn label(&self, text: &str) -> Result<usize, String> {
         let range = format!("labels are the integers 0 to {}", self.classes - 1);
-        match text.parse::<i128>() {
+        // `1.0`, as pandas writes whole numbers of a column in which some were missing.
+        let whole = text.parse::<f64>().ok().filter(|label| label.fract() == 0.0 && label.abs() < 1e15);
+        match text.parse::<i128>().or_else(|error| whole.map(|label| label as i128).ok_or(error)) {
             Ok(label) if (0..self.classes as i128).contains(&label) => Ok(label as usize),
             Ok(label) => Err(format!("label {label} is out of range; {range}")),
             Err(_) => Err(format!("`{}` is not an integer; {range}", quoted(text))),
@@ -178,6 +180,7 @@ mod tests {
             "label,p_0,p_1\n1,0.25,0.75\n0,0.5,0.5\n",
             "label,p_1\n1,0.75\n0,.5",
             "\u{feff}label,p_0,p_1\r\n1,0.25,0.75\r\n0,5e-1,0.5\r\n\r\n",
+            "label,p_0,p_1\n1.0,0.25,0.75\n0.0,0.5,0.5\n",
             "\"label\", \"p_0\", \"p_1\"\n\"1\", 0.25, 0.75\n0,0.5,0.5\n\n",
         ] {
             assert_eq!(read(text).as_ref(), Ok(&want), "{text:?}");
@@ -207,7 +210,7 @@ mod tests {
             (row("0,0.5,0.6"), "line 3: the probabilities sum to 1.1; they must sum to 1 within 0.001"),
             (row("2,0.5,0.5"), "line 3, column label: label 2 is out of range; labels are the integers 0 to 1"),
             (row("-1,0.5,0.5"), "line 3, column label: label -1 is out of range"),
-            (row("0.0,0.5,0.5"), "line 3, column label: `0.0` is not an integer"),
+            (row("0.5,0.5,0.5"), "line 3, column label: `0.5` is not an integer"),
             (row("\n0,0.5,0.5"), "line 3: 1 fields"),
         ];
         for (text, want) in cases {

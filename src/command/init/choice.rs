@@ -2,7 +2,7 @@
 
 use super::names;
 use super::text::one_line;
-use super::uses::{Use, are_all_different, is_measured, is_zero_or_one};
+use super::uses::{self, Use, are_all_different, is_measured, is_zero_or_one};
 use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names, note_on_alike};
 use crate::datasets::{Survey, SurveyColumn, Task};
 
@@ -191,6 +191,27 @@ impl<'a> Choice<'a> {
             format!("{column} is named like an outcome, but its only value is `{value}`; {target} is predicted instead")
         };
         self.constant_outcomes.iter().map(about).collect()
+    }
+
+    /// That each person is a client, so that test rows are of persons with training rows.
+    pub fn about_persons_as_clients(&self) -> Option<String> {
+        let column = self.client.filter(|column| names::is_person(column))?;
+        let name = shown(column);
+        Some(format!(
+            "each {name} is a client with training and test rows, so that scores are of further rows of the same ones; for new ones \
+             leave `client_column` out and name it in `id` and `group_column`"
+        ))
+    }
+
+    /// That texts look like the names of persons or cases with several rows each.
+    pub fn about_repeated_texts(&self) -> Option<String> {
+        let column = self.used(&Use::Category).into_iter().find(|column| uses::may_be_repeated_ids(column))?;
+        Some(format!(
+            "{} has {} texts with digits, each in several rows on average: where they are persons or cases, name it in `id` and \
+             `group_column` in the place of `categorical`, or training and test rows are of the same ones",
+            shown(column),
+            column.distinct()?
+        ))
     }
 
     /// Why no column is that of the clients, where one would be.

@@ -178,6 +178,8 @@ fn said(out: &Path, (survey, choice): (&Survey, &Choice<'_>), last: &[String]) -
         .chain(choice.about_unlikely_target())
         .chain(choice.about_incomplete_client())
         .chain(cells::about_incomplete_group(choice))
+        .chain(choice.about_persons_as_clients())
+        .chain(choice.about_repeated_texts())
         .chain(suspects)
         .chain(choice.about_count())
         .chain(choice.about_alike())

@@ -69,8 +69,21 @@ const PLACES: &[&str] = &[
 ];
 
 /// Names that columns of persons have, as [`PLACES`].
-const PERSONS: &[&str] =
-    &["patient", "patienten", "pat", "subject", "participant", "proband", "probanden", "user", "person", "mrn", "pid"];
+const PERSONS: &[&str] = &[
+    "patient",
+    "patienten",
+    "pat",
+    "subject",
+    "participant",
+    "proband",
+    "probanden",
+    "versicherten",
+    "pseudonym",
+    "user",
+    "person",
+    "mrn",
+    "pid",
+];
 
 /// Names of what a person has several rows of, or is known by, in lower case: `case_no`, `Fallnummer`.
 const CASES: &[&str] = &["case", "fall", "episode", "admission", "encounter", "study"];

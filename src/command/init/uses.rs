@@ -69,6 +69,14 @@ fn is_repeated_id(column: &SurveyColumn) -> bool {
     is_named && (column.whole || !is_number)
 }
 
+/// Whether many texts, nearly all of them with a digit, occur in several rows each on average: ids of persons or cases under
+/// a name that says nothing.
+pub fn may_be_repeated_ids(column: &SurveyColumn) -> bool {
+    let Some(values) = column.values.as_ref().filter(|values| values.len() > FEW) else { return false };
+    let with_digit = values.keys().filter(|text| text.contains(|c: char| c.is_ascii_digit())).count();
+    10 * with_digit >= 9 * values.len() && column.present() >= 2 * values.len()
+}
+
 /// Whether each row has a cell of its own, as far as was counted.
 pub fn are_all_different(column: &SurveyColumn) -> bool {
     column.cells > 2 && column.missing == 0 && !occur_twice(column)

@@ -15,6 +15,9 @@ use crate::report::{MapResults, TemperatureResults};
 /// The largest amount of a logarithm of a probability, ln 1e12, with a margin.
 const LARGEST_LOG: f64 = 28.0;
 
+/// The smallest number of calibration rows with which a temperature is fitted: ten for a number, as in vector scaling.
+const TEMPERATURE_ROWS: usize = 10;
+
 /// A fitted map.
 pub(super) struct Fitted {
     pub map: ProbabilityMap,
@@ -176,6 +179,15 @@ impl Inquiry<'_> {
 
     /// The temperature, and a note where the rows do not determine one.
     fn temperature(&self, holders: &[ClientId], rows: usize) -> Result<(Option<Fitted>, Option<String>), Stop> {
+        if rows < TEMPERATURE_ROWS {
+            let nll = self.sums(holders, &[1.0], NLLS)?[0] / rows as f64;
+            let are = if rows == 1 { "is 1".to_owned() } else { format!("are {rows}") };
+            let note = format!(
+                "calibration: a temperature needs {TEMPERATURE_ROWS} calibration rows, and there {are}; probabilities stay as they are"
+            );
+            let map = ProbabilityMap::Temperature(1.0);
+            return Ok((Some(Fitted { map, at_limit: false, nll: [nll, nll] }), Some(note)));
+        }
         let mut search = TemperatureSearch::default();
         while let Some(temperatures) = search.question() {
             let slopes = self.sums(holders, &temperatures, SLOPES)?;
