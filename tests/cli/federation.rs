@@ -177,8 +177,8 @@ fn a_site_that_is_killed_at_any_moment_is_started_again_and_the_run_has_the_same
     let (mut killed, mut told) = (0, false);
     for trial in 0u64..6 {
         let out = format!("runs/killed-{trial}");
-        let mut command = place.command(&line(&format!("{long} --out {out}")));
-        let server = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = place.command(&line(&format!("{long} --out {out}")).replace("--quiet ", ""));
+        let server = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         for step in 0..4u64 {
             // The first kills come before the first round.
             sleep(Duration::from_millis(3 + (trial * 37 + step * 53) % 160));
