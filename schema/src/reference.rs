@@ -19,7 +19,8 @@ Where several places name a key, the later one wins: the defaults below, the pre
 `--set section.key=value` (any number of times), `--seed` and `--backend`.
 
 Most sections have a `kind`. A key that the chosen kind does not use is refused, as is a key that does not exist.
-When `--set` changes a kind, the keys that the file wrote for its former kind are dropped, with a note.
+When `--set` changes a kind, the file's keys that the new kind does not use are dropped, and those that both kinds use keep the
+file's values, also where the new kind has another default; a note names both.
 
 The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`).
 

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::error::ConfigError;
 use super::given::{Overrides, Source};
-use super::key::{Schema, Section};
+use super::key::{Key, Schema, Section};
 use super::layer::Layer;
 use super::suggest::list;
 
@@ -35,6 +35,7 @@ impl Schema {
         let entry = |section: &str, name: &str| typed.get(section, name).or_else(|| file.get(section, name));
         let preset = entry("", "preset").and_then(|entry| entry.value.as_str()).unwrap_or("sound");
         note_shadowed_preset(&file, &typed, preset, &mut notes);
+        notes.extend(self.notes_on_kept_keys(&file, &typed, preset));
 
         let (mut table, mut changed, mut given) = (Table::new(), Vec::new(), Vec::new());
         for section in &self.sections {
@@ -98,6 +99,27 @@ impl Schema {
                 notes.push(format!("{name}.kind is now `{new}`, which does not use the file's {}", list(&dropped)));
             }
         }
+    }
+
+    /// A note for each section whose kind an override changes, on keys that both kinds use: they keep the file's values, where the
+    /// new kind would have another one by default than the former.
+    fn notes_on_kept_keys(&self, file: &Layer<'_>, typed: &Layer<'_>, preset: &str) -> Vec<String> {
+        let of_section = |section: &Section| {
+            let (default, new) = (section.default_kind?, typed.word(section.name)?);
+            let old = file.word(section.name).unwrap_or(default);
+            let kept = |key: &'static Key| {
+                let written =
+                    file.get(section.name, key.name).filter(|_| typed.get(section.name, key.name).is_none())?;
+                let former = section.keys_of(old).find(|other| other.name == key.name)?.default_for(preset);
+                let own =
+                    key.default_for(preset).filter(|own| Some(own) != former.as_ref() && *own != written.value)?;
+                Some(format!("`{}` = {} (by default {own})", section.path(key.name), written.value))
+            };
+            let kept: Vec<String> = section.keys_of(new).filter_map(kept).collect();
+            (!kept.is_empty())
+                .then(|| format!("{}.kind is now `{new}`, and keeps the file's {}", section.name, kept.join(", ")))
+        };
+        self.sections.iter().filter_map(of_section).collect()
     }
 }
 

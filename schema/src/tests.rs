@@ -161,8 +161,17 @@ fn an_override_of_the_kind_drops_the_files_keys_of_its_own_kind() {
     assert_eq!(resolved.table["method"].to_string(), "{ kind = \"plain\", steps = 4 }");
     assert_eq!(
         resolved.notes,
-        ["method.kind is now `plain`, which does not use the file's `method.path`, `method.noise`"]
+        [
+            "method.kind is now `plain`, which does not use the file's `method.path`, `method.noise`",
+            "method.kind is now `plain`, and keeps the file's `method.steps` = 4 (by default 10)"
+        ]
     );
+    // No word where the default is the same, or the value is the default, or the command line says it.
+    for (text, typed) in [("steps = 10", &[][..]), ("steps = 4", &["method.steps=5"])] {
+        let text = format!("[method]\nkind = \"noisy\"\npath = \"p\"\n{text}");
+        let notes = resolve(&text, &[&["method.kind=plain"], typed].concat()).unwrap().notes;
+        assert_eq!(notes, ["method.kind is now `plain`, which does not use the file's `method.path`"]);
+    }
 }
 
 #[test]
