@@ -150,7 +150,7 @@ impl MixtureSpec {
             "prior",
             Choice(MixturePrior::WORDS),
             T(MixturePrior::Gaussian.word()),
-            "The toy's prior: standard normal, or uniform on [-6, 6].",
+            "The toy's prior: normal, N(0, 1) in one dimension and N(0, [[4, 2], [2, 4]]) in two, or uniform on [-6, 6] in each. With the uniform one the column `kl` is of the density within these limits: particles beyond them do not count.",
         )],
     };
 }

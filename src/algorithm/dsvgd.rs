@@ -71,7 +71,7 @@ pub(super) const DISTILL_STEPS: Key = key(
     "Steps L' that move the client's particles onto its new factor ([D]: 200), where that has no closed form.",
 );
 /// The keys that say how densities are used.
-const OF_DENSITIES: &[&str] = &["kde_damping", "kde_clip", "factors", "distill_steps"];
+const OF_DENSITIES: &[&str] = &["kde_bandwidth", "kde_damping", "kde_clip", "factors", "distill_steps"];
 pub(super) const FACTORS: Key = key(
     "factors",
     Choice(Factors::WORDS),

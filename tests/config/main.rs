@@ -565,8 +565,11 @@ fn a_method_that_cannot_choose_is_refused_and_keys_of_a_schedule_that_is_not_ask
 fn keys_of_densities_and_predictives_that_are_not_used_are_noted() {
     let notes =
         |text: &str| Config::load(Source { name: "e.toml", text }, &Overrides::default()).unwrap().1.notes.join("\n");
-    let found = notes("[algorithm]\nkind = \"dsvgd\"\nkde = \"off\"\nkde_damping = 0.5\ndistill_steps = 7");
-    assert!(found.contains("`algorithm.distill_steps`, `algorithm.kde_damping` have no effect"), "{found}");
+    let found = notes(
+        "[algorithm]\nkind = \"dsvgd\"\nkde = \"off\"\nkde_damping = 0.5\ndistill_steps = 7\nkde_bandwidth = 3.0",
+    );
+    let unused = "`algorithm.distill_steps`, `algorithm.kde_bandwidth`, `algorithm.kde_damping` have no effect";
+    assert!(found.contains(unused), "{found}");
     assert_eq!(notes("[algorithm]\nkind = \"dsvgd\"\nkde_damping = 0.5"), "");
     let blr = "data.kind = \"twonorm\"\nmodel = { kind = \"blr\", probit_lambda = 3.0, predictive = ";
     assert!(notes(&format!("{blr}\"mean\" }}")).contains("`model.probit_lambda` has no effect"));
@@ -580,6 +583,8 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
         Config::load(source, &Overrides::default()).unwrap().1.notes.join("\n")
     };
     let late = "faults = { kinds = [\"straggler\"], delay = ";
+    let asked = "faults.kinds = [\"dropout\"]\nfaults.requests = ";
+    assert!(!notes("optimizer.reset = \"never\"").contains("optimizer.reset"));
     for (key, text, counterpart) in [
         ("calibration.level", "calibration.level = 0.8", "partition.calibration = 0.2"),
         ("data.rotate_from", "data.rotate_from = \"first-client\"", "data.rotate = \"principal\""),
@@ -588,6 +593,10 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
         ("model.weight_precision", "model.weight_precision = 9.0\nalgorithm.kind = \"fedavg\"", ""),
         ("federation.deadline", "federation.deadline = 5.0", "faults.kinds = [\"straggler\"]"),
         ("faults.factor", "faults.factor = 7.0", "faults.kinds = [\"huge-norm\"]"),
+        ("faults.requests", &format!("{asked}[\"scores\"]"), "evaluation.personal = true"),
+        ("faults.requests", &format!("{asked}[\"question\"]"), "evaluation.discrepancy = true"),
+        ("optimizer.reset", "optimizer.reset = \"never\"\noptimizer.kind = \"sgd\"", ""),
+        ("optimizer.reset", "optimizer.reset = \"never\"\nalgorithm.kind = \"svgd\"", ""),
         ("faults.delay", &format!("federation.deadline = 30.0\n{late}5.0 }}"), ""),
     ] {
         let alone = notes(text);

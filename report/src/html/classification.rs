@@ -39,7 +39,7 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     }
     if let Some(intervals) = intervals {
         body.note(&format!(
-            "In small print below a number: its 95 % interval over {} resamples of the rows.",
+            "In small print below a number: its 95 % interval over {} resamples of the rows, of the accuracy Wilson's.",
             count(intervals.resamples)
         ));
     }

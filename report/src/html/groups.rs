@@ -32,8 +32,8 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
     }
     if shown.iter().any(|group| group.confidence_intervals.is_some()) {
         body.note(
-            "In small print below a number: its 95 % interval over resamples of the group's rows, of slope and calibration \
-             in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance; its interval is corrected for that.",
+            "In small print below a number: its 95 % interval over resamples of the group's rows, of the accuracy Wilson's, of slope \
+             and calibration in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance; its interval is corrected for that.",
         );
     }
     body.note("Of well calibrated groups about one in 20 has another verdict by chance, with two classes one in 15.");

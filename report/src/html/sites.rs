@@ -10,8 +10,8 @@ use crate::overall::Overall;
 use crate::site_scores::SiteScores;
 use crate::text::{escape, number, rows, thousands};
 
-const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution. \
-     Few rows have wide ones.";
+const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution, or \
+     the accuracy's where all rows are right. Few rows have wide ones.";
 
 /// The tables of all sites: the global particles, and the sites' personal predictors where these were scored.
 pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], pictures: &Pictures<'_>) {

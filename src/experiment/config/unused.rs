@@ -2,10 +2,11 @@
 
 use fedstein_schema::{UnusedKeys, list};
 
-use super::{Config, Own, RobustRule, Rotate, is_of_data_set};
+use super::{Config, OptimizerConfig, Own, RobustRule, Rotate, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::datasets::DataConfig;
 use crate::federation::faults::Fault;
+use crate::protocol::RequestKind;
 use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
@@ -75,8 +76,8 @@ impl Config {
         let is_known = !matches!(self.algorithm, AlgorithmConfig::Own(_));
         let own_steps = is_known && !can.scheduled_steps;
         let interact = !own_steps && can.pairs;
-        // A client selection and `evaluation.discrepancy` compare the clients by this kernel's median rule.
-        let compares = self.schedule.is_informed() || self.evaluation.discrepancy || own.selection;
+        // By this kernel's median rule.
+        let compares = self.compares_clients() || own.selection;
         let alone = interact && self.algorithm.particles() == 1;
         let negative = match &self.schedule {
             ScheduleConfig::Hip(hip) => Some(hip.negative),
@@ -85,6 +86,16 @@ impl Config {
         let robust = self.federation.robust;
         let rules: Vec<Rule> = vec![
             (own_steps, &["optimizer."], format!("algorithm kind `{name}` has steps of its own")),
+            (
+                !own_steps && matches!(self.optimizer, OptimizerConfig::Sgd { .. }),
+                &["optimizer.reset"],
+                "optimizer kind `sgd` has no averages".into(),
+            ),
+            (
+                !own_steps && can.centralised,
+                &["optimizer.reset"],
+                format!("algorithm kind `{name}` has all rows in one place, and no visits"),
+            ),
             (
                 is_known && !interact && !compares,
                 &["kernel."],
@@ -182,6 +193,16 @@ impl Config {
         ]
     }
 
+    /// Whether faults disturb requests of this kind and no others.
+    fn disturbs_alone(&self, kind: RequestKind) -> bool {
+        self.faults.requests.iter().all(|request| request == kind.word())
+    }
+
+    /// Whether the clients are compared, by a client selection or by `evaluation.discrepancy`.
+    fn compares_clients(&self) -> bool {
+        self.schedule.is_informed() || self.evaluation.discrepancy
+    }
+
     /// Rules of `[faults]` and of the deadline, which only an injected delay exceeds in one process.
     fn rules_of_faults(&self) -> Vec<Rule> {
         let has = |fault: Fault| self.faults.kinds.iter().any(|kind| kind == fault.word());
@@ -195,6 +216,18 @@ impl Config {
         vec![
             no_delay(!at_sites && !late),
             (!late, &["faults.delay"], "`faults.kinds` has no \"straggler\"".into()),
+            (
+                self.disturbs_alone(RequestKind::Scores) && !self.evaluation.personal,
+                &["faults.requests"],
+                "no client is asked for scores (`evaluation.personal` is false), and nothing is disturbed".into(),
+            ),
+            (
+                self.disturbs_alone(RequestKind::Question) && !self.compares_clients(),
+                &["faults.requests"],
+                "no client is asked a question (`schedule.kind` is neither \"ksd\" nor \"hip\", and `evaluation.discrepancy` is \
+                 false), and nothing is disturbed"
+                    .into(),
+            ),
             (!has(Fault::HugeNorm), &["faults.factor"], "`faults.kinds` has no \"huge-norm\"".into()),
             (
                 late && !at_sites && self.faults.delay <= deadline,
