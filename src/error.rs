@@ -240,6 +240,23 @@ impl From<burn::tensor::TensorReadError> for RunError {
     }
 }
 
+/// A message without what it says of the library's functions in brackets, such as "(in a program: `Finished::forecast`)": for
+/// users of the command, and of the Python package.
+pub fn without_functions(text: &str) -> String {
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((before, from)) = rest.split_once(" (") {
+        kept += before;
+        rest = match from.split_once(')') {
+            Some((inside, after)) if inside.contains('`') && inside.contains("::") => after,
+            _ => {
+                kept += " (";
+                from
+            }
+        };
+    }
+    kept + rest
+}
+
 /// The text of a panic; `None` where it has none.
 pub(crate) fn words_of_panic(panic: &(dyn Any + Send)) -> Option<&str> {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
@@ -249,6 +266,13 @@ pub(crate) fn words_of_panic(panic: &(dyn Any + Send)) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_for_programs_is_left_out_for_others() {
+        let text = "leave --client out (in a program: `Finished::forecast`), or train (again) with `a::b`";
+        assert_eq!(without_functions(text), "leave --client out, or train (again) with `a::b`");
+        assert_eq!(without_functions("no bracket (is closed"), "no bracket (is closed");
+    }
 
     #[test]
     fn smaller_steps_are_advised_where_particles_diverge_and_not_where_arguments_do_not_fit() {

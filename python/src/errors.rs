@@ -1,6 +1,6 @@
 //! Python's exceptions, with the texts of the command.
 
-use fedstein::error::RunError;
+use fedstein::error::{RunError, without_functions};
 use fedstein::experiment::schema;
 use fedstein::metrics::MetricError;
 use fedstein::report::ReportError;
@@ -56,28 +56,12 @@ pub fn with_arguments(text: &str) -> String {
 
 /// The exception of a run's error.
 pub fn of_run(error: RunError) -> PyErr {
-    let text = with_arguments(&without_rust(&error.to_string()));
+    let text = with_arguments(&without_functions(&error.to_string()));
     match error {
         RunError::Data(_) => DataError::new_err(text),
         error if error.exit_code() == 2 => ConfigError::new_err(text),
         _ => RunFailed::new_err(text),
     }
-}
-
-/// The text without what it says of the library's functions in brackets, such as "(`Finished::forecast`)".
-fn without_rust(text: &str) -> String {
-    let (mut kept, mut rest) = (String::new(), text);
-    while let Some((before, from)) = rest.split_once(" (") {
-        kept += before;
-        rest = match from.split_once(')') {
-            Some((inside, after)) if inside.contains('`') && inside.contains("::") => after,
-            _ => {
-                kept += " (";
-                from
-            }
-        };
-    }
-    kept + rest
 }
 
 /// The exception of a config.

@@ -35,6 +35,8 @@ use report::ReportArgs;
 use site::{SiteAction, SiteArgs};
 use train::TrainArgs;
 
+use crate::error::without_functions;
+
 pub use bench::Bench;
 pub use data::Data;
 pub use error::CliError;
@@ -163,7 +165,7 @@ where
     if let Err(error) = result {
         let what = if code == 130 { "" } else { "error: " };
         // A failed write is ignored, because standard error may be closed; the exit code remains.
-        let _ = writeln!(io::stderr(), "{what}{}", printable(&error.to_string()));
+        let _ = writeln!(io::stderr(), "{what}{}", printable(&without_functions(&error.to_string())));
     }
     ExitCode::from(code)
 }

@@ -169,7 +169,7 @@ impl Finished {
         if !Self::has_client_predictors(config) {
             return no(format!(
                 "algorithm kind `{}` has one predictor for all clients; leave --client out (in a program: `Finished::forecast`), train a \
-                 personalised method ({}), or with evaluation.personal and evaluation.prior_correction",
+                 personalised method ({}), or with evaluation.personal, and where clients keep nothing of their own evaluation.prior_correction too",
                 config.algorithm.name(),
                 personalised().join(", ")
             ));
