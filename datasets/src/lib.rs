@@ -44,6 +44,7 @@ mod error;
 mod exact_sum;
 pub mod fetch;
 pub mod format;
+mod gives_away;
 mod leave_out;
 pub mod moments;
 pub mod normalize;

@@ -10,7 +10,7 @@ use crate::leave_out::{self, LEAVE_OUT, LeftOut};
 use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
-use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, equal_rows, split};
+use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, equal_rows, gives_away, split};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, joined, key, required};
 use ndarray::Axis;
@@ -222,6 +222,7 @@ impl Csv {
             None => self.split.of(&train, self.test_fraction, rng)?,
         };
         notes.extend(equal_rows::note(&train, &test));
+        notes.extend(gives_away::note(&train));
         Ok(Cells { train, test, validation, calibration, columns, notes })
     }
 

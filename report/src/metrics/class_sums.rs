@@ -253,7 +253,10 @@ impl ClassSums {
         let gap = calibration.signed_gap()?;
         let n = rows as f64;
         let half = two_sided_quantile(0.95) * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
-        calibration.interval_of_gap(0.95, Some(Interval { lo: finite(gap - half)?, hi: finite(gap + half)? }))
+        // An accuracy of 0 and of 1 are its ends, which few rows would exceed.
+        let confidence = calibration.mean_confidence()?;
+        let (lo, hi) = (finite(gap - half)?.max(confidence - 1.0), finite(gap + half)?.min(confidence));
+        calibration.interval_of_gap(0.95, Some(Interval { lo, hi }))
     }
 }
 
