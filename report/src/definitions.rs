@@ -139,4 +139,10 @@ const TARGETS: &[Placed] = &[
         "Interval calibration",
         "The same for central intervals: the share of targets inside against the level.",
     ),
+    of(
+        190,
+        "confidence_intervals",
+        "Intervals",
+        "95 % percentile bootstrap over rows, seeded; of coverages Wilson's; they cover the sampling of the rows, not the variation between training runs.",
+    ),
 ];

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 
-const SHORT: &str = "--set rounds=1 --set algorithm.local_steps=2 --set algorithm.particles=2 --quiet";
+const SHORT: &str = "--set rounds=1 --set algorithm.local_steps=2 --set algorithm.particles=2";
 
 /// Visits of patients at two wards, each three times, with a patient's name as `name` spells it.
 fn visits(header: &str, name: impl Fn(usize) -> String) -> String {

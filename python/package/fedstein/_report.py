@@ -199,7 +199,7 @@ class Report:
 
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Intervals of 95 % of the headline numbers, by key; empty for a regression."""
+        """Intervals of 95 % of the headline numbers, by key."""
         found = self.to_dict().get("confidence_intervals") or {}
         return {key: (value["lo"], value["hi"]) for key, value in found.items() if isinstance(value, dict)}
 

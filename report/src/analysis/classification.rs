@@ -9,6 +9,7 @@ use super::binary::BinaryAnalysis;
 use super::class_headline::{Headline, headline, overall};
 use super::confusion::ConfusionAnalysis;
 use super::groups::{self, GroupAnalysis};
+use super::resamples;
 use crate::metrics::{
     self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
     ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of,
@@ -18,8 +19,6 @@ use crate::report::Report;
 use crate::skill::Skill;
 use crate::verdict::{CalibrationVerdict, SecondClass};
 
-/// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
-const MANY_ROWS: usize = 20_000;
 /// The least number of rows that are split into one half for fitting and one for evaluation.
 const FEWEST_ROWS_TO_SPLIT: usize = 20;
 
@@ -116,7 +115,7 @@ impl ClassAnalysis {
         let (n, bins, seed) = (predictions.len(), report.bins, report.seed);
         let scored = ScoredClasses::of_predictions(predictions, bins)?;
         let (confidence, correct) = (scored.confidence(), scored.correct());
-        let resamples = if n <= MANY_ROWS { 1000 } else { 200 };
+        let resamples = resamples(n);
         let second = report.class_name(1, 2);
         let Headline { verdict, no_skill, intervals } = headline(predictions, &scored, &second, resamples, seed)?;
         let wrong: Vec<bool> = correct.iter().map(|right| !right).collect();

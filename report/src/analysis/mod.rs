@@ -19,6 +19,14 @@ use crate::overall::Overall;
 use crate::report::{Content, Report};
 use crate::verdict::CalibrationVerdict;
 
+/// Up to this number of rows the bootstrap draws 1,000 times, beyond it 200 times.
+const MANY_ROWS: usize = 20_000;
+
+/// How often the bootstrap draws from so many rows.
+fn resamples(rows: usize) -> usize {
+    if rows <= MANY_ROWS { 1000 } else { 200 }
+}
+
 /// The numbers computed from the predictions.
 #[derive(Debug)]
 pub(crate) enum Analysis {

@@ -1,13 +1,16 @@
 //! All numbers of a regression report, computed once; its fields are those of `report.json`.
 
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use serde::Serialize;
 
 use super::groups::{self, GroupAnalysis};
+use super::resamples;
 use super::target_headline::{bias, overall, skill};
 use crate::metrics::{
     COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, NoSkillTargets, PIT_BINS,
-    RegressionPredictions, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid, pit_histogram,
-    quantile_calibration,
+    RegressionPredictions, ScoreIntervals, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid,
+    pit_histogram, quantile_calibration, target_intervals,
 };
 use crate::overall::Overall;
 use crate::report::Report;
@@ -34,6 +37,8 @@ pub struct RegressionAnalysis {
     pub particles: Option<usize>,
     /// The headline numbers.
     pub overall: Overall,
+    /// Bootstrap intervals of the headline numbers; `None` where single rows are not known.
+    pub confidence_intervals: Option<ScoreIntervals>,
     /// Central intervals against the data.
     pub coverage: Vec<CoverageRow>,
     /// Counts of the PIT values in equal-width bins.
@@ -54,6 +59,7 @@ impl RegressionAnalysis {
         let overall = overall(&scored, report.bins)?;
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         let no_skill = NoSkillTargets::of(predictions.target());
+        let mut rng = ChaCha8Rng::seed_from_u64(report.seed);
         Ok(Self {
             verdict: CalibrationVerdict::of_intervals(
                 &coverage,
@@ -65,6 +71,7 @@ impl RegressionAnalysis {
             left_out: None,
             particles: Some(predictions.particles()),
             overall,
+            confidence_intervals: Some(target_intervals(&scored, resamples(predictions.rows()), 0.95, &mut rng)?),
             coverage,
             pit_histogram: pit_histogram(pit, PIT_BINS)?,
             quantile_calibration: quantile_calibration(pit, &level_grid(CURVE_LEVELS)),
@@ -89,6 +96,7 @@ impl RegressionAnalysis {
                 let shown = metric.targets.filter(|of| !of.meaning.is_empty());
                 shown.map(|_| metric.sums.and_then(|of| of(scores)))
             }),
+            confidence_intervals: None,
             coverage,
             pit_histogram: sums.pit_histogram(),
             quantile_calibration,

@@ -1,13 +1,15 @@
 //! The sections that only a regression has.
 
-use super::body::{Body, Card, or_dash, shown};
+use super::body::{Body, Card, count, interval, or_dash, shown};
 use crate::analysis::RegressionAnalysis;
 use crate::metrics::{Metric, View};
 use crate::text::{number, percent, points, rows};
 
 pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
-    let overall = &analysis.overall;
+    let (overall, intervals) = (&analysis.overall, analysis.confidence_intervals.as_ref());
+    let range = |key: &str| intervals.and_then(|intervals| intervals.get(key));
     let small_print = |metric: &Metric| match metric.key {
+        key if range(key).is_some() => interval(metric.unit, range(key)),
         "nll" => format!("nats, {}", rows(overall.n)),
         "epistemic_sd" => analysis.particles.map_or_else(String::new, |particles| format!("of {particles} particles")),
         _ => metric.small_print.to_owned(),
@@ -24,6 +26,13 @@ pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
             number(no_skill.rmse),
             number(no_skill.nll),
             number(no_skill.crps)
+        ));
+    }
+    if let Some(intervals) = intervals {
+        body.note(&format!(
+            "In small print below RMSE, MAE, mean error, CRPS and NLL: the 95 % interval over {} resamples of the {}.",
+            count(intervals.resamples),
+            rows(overall.n)
         ));
     }
 }

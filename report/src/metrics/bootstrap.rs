@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 use super::calibration::{BinRule, bin_index};
 use super::error::MetricError;
 use super::interval::Interval;
-use super::metric::{Metric, Resampled};
+use super::metric::{Metric, Resampled, ResampledTargets};
 use super::ranking::Ranking;
-use super::scored::ScoredClasses;
+use super::scored::{ScoredClasses, ScoredTargets};
 use super::share::{share_interval, share_interval_of};
 use super::table::Evaluation;
 
@@ -183,6 +183,38 @@ pub fn score_intervals<R: Rng + ?Sized>(
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 
+/// The intervals of a regression: of every metric whose entry in the table says how it is resampled, percentiles over the same
+/// resamples; of shares of rows Wilson's.
+///
+/// # Errors
+/// A level outside (0, 1).
+pub fn target_intervals<R: Rng + ?Sized>(
+    scored: &ScoredTargets<'_>,
+    resamples: usize,
+    level: f64,
+    rng: &mut R,
+) -> Result<ScoreIntervals, MetricError> {
+    let resampled = |metric: &'static Metric| Some((metric.key, metric.targets?.resampled?));
+    let (keys, statistics): (Vec<&str>, Vec<ResampledTargets>) = Metric::all().filter_map(resampled).unzip();
+    let of_rows = |statistic: &ResampledTargets| match statistic {
+        ResampledTargets::Mean(of) | ResampledTargets::RootMean(of) => of(scored),
+    };
+    let scores: Vec<Vec<f64>> = statistics.iter().map(of_rows).collect();
+    let rows = scored.predictions().rows();
+    let statistics_of = |drawn: &[usize], found: &mut [f64]| {
+        for ((found, scores), statistic) in found.iter_mut().zip(&scores).zip(&statistics) {
+            let mean = drawn.iter().map(|row| scores[*row]).sum::<f64>() / drawn.len() as f64;
+            *found = if matches!(statistic, ResampledTargets::RootMean(_)) { mean.sqrt() } else { mean };
+        }
+    };
+    let intervals = percentile_bootstrap(rows, resamples, level, keys.len(), statistics_of, rng)?;
+    let shares = Metric::all().filter_map(|metric| {
+        let of = metric.targets.filter(|_| metric.share_of_rows)?.of;
+        Some((metric.key, of(scored).map(|share| share_interval_of(level, share, rows))))
+    });
+    Ok(ScoreIntervals { level, resamples, intervals: keys.into_iter().zip(intervals).chain(shares).collect() })
+}
+
 /// The percentile of the calibration error of rows with these confidences and bins, where outcomes are drawn with the
 /// probabilities that the confidences say.
 fn error_by_chance<R: Rng + ?Sized>(
@@ -218,7 +250,7 @@ mod tests {
     use rand::rngs::ChaCha8Rng;
 
     use super::*;
-    use crate::metrics::ClassPredictions;
+    use crate::metrics::{ClassPredictions, RegressionPredictions};
 
     #[test]
     fn the_interval_of_a_mean_matches_the_normal_approximation() -> Result<(), MetricError> {
@@ -262,6 +294,34 @@ mod tests {
             let gap = intervals.get("signed_gap").ok_or(MetricError::NoRows)?;
             assert!(right < 50 || (gap.hi - (0.9 - lo)).abs() < 1e-8, "{gap:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn the_intervals_of_a_regression_are_those_of_the_normal_approximation() -> Result<(), MetricError> {
+        // Errors of 1 and of 3 alike: a mean of 2 and of 5 for the squares, whose standard deviations are 1 and 4.
+        let mean: Vec<f64> = (0..400).map(|row| if row % 2 == 0 { 1.0 } else { 3.0 }).collect();
+        let predictions = RegressionPredictions::new(1, mean, vec![0.25; 400], vec![0.0; 400])?;
+        let scored = ScoredTargets::new(&predictions);
+        let intervals = target_intervals(&scored, 2000, 0.95, &mut ChaCha8Rng::seed_from_u64(7))?;
+        let near = |key: &str, value: f64, standard_error: f64| {
+            let got = intervals.get(key).unwrap_or_else(|| panic!("no interval of {key}"));
+            let half = 1.959_964 * standard_error;
+            let tolerance = 0.15 * standard_error;
+            assert!(
+                (got.lo - (value - half)).abs() < tolerance && (got.hi - (value + half)).abs() < tolerance,
+                "{key}: {got:?}"
+            );
+        };
+        near("mae", 2.0, 1.0 / 20.0);
+        near("mean_error", 2.0, 1.0 / 20.0);
+        // By the delta method, the standard error of a root is that of its square over twice the root.
+        near("rmse", 5f64.sqrt(), 4.0 / 20.0 / (2.0 * 5f64.sqrt()));
+        // An sd of 2: ln 2 + ½ ln 2π + e²/8.
+        near("nll", 2f64.ln() + 0.918_938_533 + 5.0 / 8.0, 4.0 / 8.0 / 20.0);
+        // Of sure predictions that are off by at most 1.5 sd, all are inside the 90 % interval: Wilson's of 400 of 400.
+        let inside = intervals.get("coverage_90").ok_or(MetricError::NoRows)?;
+        assert!((inside.lo - 0.990_487_706).abs() < 1e-8 && (inside.hi - 1.0).abs() < 1e-12, "{inside:?}");
         Ok(())
     }
 

@@ -111,6 +111,17 @@ pub struct TargetMetric {
     pub of: fn(&ScoredTargets<'_>) -> Option<f64>,
     /// Its definition in a sentence; empty where a report of this task leaves it out.
     pub meaning: &'static str,
+    /// How it is computed from resampled rows; `None` without a bootstrap interval.
+    pub resampled: Option<ResampledTargets>,
+}
+
+/// A statistic of resampled rows, from a number of each row, `[n]`.
+#[derive(Debug, Clone, Copy)]
+pub enum ResampledTargets {
+    /// The mean.
+    Mean(fn(&ScoredTargets<'_>) -> Vec<f64>),
+    /// The square root of the mean.
+    RootMean(fn(&ScoredTargets<'_>) -> Vec<f64>),
 }
 
 /// A column on the clients' personal predictors.
@@ -202,6 +213,11 @@ impl ClassMetric {
 impl TargetMetric {
     /// A metric with its definition.
     pub(super) const fn new(of: fn(&ScoredTargets<'_>) -> Option<f64>, meaning: &'static str) -> Self {
-        Self { of, meaning }
+        Self { of, meaning, resampled: None }
+    }
+
+    /// The same with a bootstrap interval.
+    pub(super) const fn resampled(self, resampled: ResampledTargets) -> Self {
+        Self { resampled: Some(resampled), ..self }
     }
 }

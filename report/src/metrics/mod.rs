@@ -53,7 +53,7 @@ mod temperature_search;
 mod uncertainty;
 mod uncertainty_summary;
 
-pub use bootstrap::{ScoreIntervals, percentile_bootstrap, score_intervals};
+pub use bootstrap::{ScoreIntervals, percentile_bootstrap, score_intervals, target_intervals};
 pub use calibration::{
     Bin, BinRule, BrierDecomposition, Calibration, MAX_BINS, binary_positive, brier_decomposition, classwise_ece,
     equal_mass, equal_width, equal_width_by,
@@ -72,7 +72,7 @@ pub(crate) use error::{check_finite, check_length};
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use golden_section::golden_section;
 pub use interval::Interval;
-pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit, View};
+pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, ResampledTargets, TargetMetric, Unit, View};
 pub use mixture::{RegressionPredictions, Scale};
 pub use no_skill::{NoSkill, NoSkillTargets};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};

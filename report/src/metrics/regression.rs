@@ -54,7 +54,7 @@ pub fn predictive_moments(predictions: &RegressionPredictions<'_>) -> Predictive
 }
 
 /// Errors of the predictive mean, `[n]`.
-fn errors(predictions: &RegressionPredictions<'_>) -> impl ExactSizeIterator<Item = f64> {
+pub(super) fn errors(predictions: &RegressionPredictions<'_>) -> impl ExactSizeIterator<Item = f64> {
     let particles = predictions.particles() as f64;
     predictions
         .target()
@@ -85,6 +85,11 @@ pub fn sharpness(predictions: &RegressionPredictions<'_>) -> Option<f64> {
 
 /// Mean log density of the targets under the mixture, by log-sum-exp; minus the NLL.
 pub fn log_likelihood(predictions: &RegressionPredictions<'_>) -> Option<f64> {
+    mean(log_densities(predictions).into_iter())
+}
+
+/// Log density of each target, `[n]`.
+pub(super) fn log_densities(predictions: &RegressionPredictions<'_>) -> Vec<f64> {
     let log_particles = (predictions.particles() as f64).ln();
     let mut logs = Vec::with_capacity(predictions.particles());
     let of_row = |(row, y): (usize, &f64)| {
@@ -96,7 +101,7 @@ pub fn log_likelihood(predictions: &RegressionPredictions<'_>) -> Option<f64> {
         let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         largest + logs.iter().map(|l| (l - largest).exp()).sum::<f64>().ln() - log_particles
     };
-    mean(predictions.target().iter().enumerate().map(of_row))
+    predictions.target().iter().enumerate().map(of_row).collect()
 }
 
 /// Mean continuous ranked probability score in closed form,
@@ -104,6 +109,11 @@ pub fn log_likelihood(predictions: &RegressionPredictions<'_>) -> Option<f64> {
 /// pdf(u/s) + u (2 cdf(u/s) - 1)`; in the unit of the target, the absolute error of a certain point
 /// forecast.
 pub fn crps(predictions: &RegressionPredictions<'_>) -> Option<f64> {
+    mean(crps_of_rows(predictions).into_iter())
+}
+
+/// The CRPS of each row, `[n]`.
+pub(super) fn crps_of_rows(predictions: &RegressionPredictions<'_>) -> Vec<f64> {
     let particles = predictions.particles() as f64;
     let mut components = Vec::with_capacity(predictions.particles());
     let of_row = |(row, y): (usize, &f64)| {
@@ -117,7 +127,7 @@ pub fn crps(predictions: &RegressionPredictions<'_>) -> Option<f64> {
         }
         to_target / particles - 0.5 * (diagonal + 2.0 * above) / (particles * particles)
     };
-    mean(predictions.target().iter().enumerate().map(of_row))
+    predictions.target().iter().enumerate().map(of_row).collect()
 }
 
 /// `E|X|` of `X ~ N(u, s^2)`.

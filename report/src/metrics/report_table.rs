@@ -5,9 +5,9 @@ use super::classification::squared_error;
 use super::error::finite;
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Decision, Definition, Group, Overall};
-use super::metric::{ClassMetric, Metric, Resampled, TargetMetric, Unit};
+use super::metric::{ClassMetric, Metric, Resampled, ResampledTargets, TargetMetric, Unit};
 use super::ranking::Ranking;
-use super::regression::{mean_error, sharpness};
+use super::regression::{errors, mean_error, sharpness};
 use super::target_sums::TargetScore;
 
 /// The metrics that only a report computes.
@@ -104,7 +104,8 @@ pub static REPORT: &[Metric] = &[
         targets: Some(TargetMetric::new(
             |scored| mean_error(scored.predictions()),
             "Mean of the mixture's mean minus the target, in the unit of the target: above 0 where predictions are too high.",
-        )),
+        )
+        .resampled(ResampledTargets::Mean(|scored| errors(scored.predictions()).collect()))),
         places: &[(Overall, 35), (Card, 95), (Definition, 55)],
         ..Metric::EMPTY
     },

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 
 use super::calibration::{BinRule, Calibration, Histogram, equal_mass};
 use super::classification::PROBABILITY_FLOOR;
-use super::error::{MetricError, check_length, finite};
+use super::error::{MetricError, check_length, finite, mean};
 use super::mixture::RegressionPredictions;
 use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
 use super::ranking::Ranking;
 use super::recalibration::Recalibration;
-use super::regression::{PredictiveMoments, log_likelihood, pit, predictive_moments};
+use super::regression::{PredictiveMoments, crps_of_rows, log_densities, pit, predictive_moments};
 use super::uncertainty::RowScratch;
 
 /// Class probabilities with their labels, as the metrics of a classification see them.
@@ -217,14 +217,16 @@ impl<'a> ScoredClasses<'a> {
 #[derive(Debug)]
 pub struct ScoredTargets<'a> {
     predictions: &'a RegressionPredictions<'a>,
-    log_likelihood: Option<f64>,
+    log_densities: Vec<f64>,
+    crps: OnceLock<Vec<f64>>,
     pit: Vec<f64>,
 }
 
 impl<'a> ScoredTargets<'a> {
     /// Prepares predictions on the scale of the data.
     pub fn new(predictions: &'a RegressionPredictions<'a>) -> Self {
-        Self { predictions, log_likelihood: log_likelihood(predictions), pit: pit(predictions) }
+        let (log_densities, pit) = (log_densities(predictions), pit(predictions));
+        Self { predictions, log_densities, crps: OnceLock::new(), pit }
     }
 
     /// The predictions.
@@ -234,7 +236,17 @@ impl<'a> ScoredTargets<'a> {
 
     /// Mean log density of the targets, nats.
     pub fn log_likelihood(&self) -> Option<f64> {
-        self.log_likelihood
+        mean(self.log_densities.iter().copied())
+    }
+
+    /// Log density of each target, `[n]`, nats.
+    pub fn log_densities(&self) -> &[f64] {
+        &self.log_densities
+    }
+
+    /// Continuous ranked probability score of each row, `[n]`.
+    pub fn crps(&self) -> &[f64] {
+        self.crps.get_or_init(|| crps_of_rows(self.predictions))
     }
 
     /// Distribution function of the predictive at the target, `[n]`.

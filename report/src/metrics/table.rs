@@ -11,13 +11,13 @@ use super::calibration::Calibration;
 use super::class_sums::ClassScore;
 use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
 use super::client_scores::ClientScores;
-use super::error::finite;
+use super::error::{finite, mean};
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Column, Comparison, Decision, Definition, Group, Overall, Personal};
-use super::metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, TargetMetric, Unit};
+use super::metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, ResampledTargets, TargetMetric, Unit};
 use super::predictions::argmax;
 use super::ranking::Ranking;
-use super::regression::{coverage_of_pit, crps, mae, rmse};
+use super::regression::{coverage_of_pit, errors, mae, rmse};
 use super::scored::{ParticleMeans, ScoredClasses};
 use super::target_sums::TargetScore;
 use super::uncertainty::entropy;
@@ -114,7 +114,8 @@ metrics!(
         targets: Some(TargetMetric::new(
             |scored| scored.log_likelihood().map(|value| -value),
             "Negative log-likelihood: mean of -ln p(y|x) by log-sum-exp, in nats; lower is better.",
-        )),
+        )
+        .resampled(ResampledTargets::Mean(|scored| scored.log_densities().iter().map(|density| -density).collect()))),
         sums: Some(ClientScores::nll),
         personal: &[
                 column("personal_nll", Over::Rows, "nll", "negative log-likelihood, nats"),
@@ -340,7 +341,8 @@ metrics!(
         targets: Some(TargetMetric::new(
             |scored| rmse(scored.predictions()),
             "Root mean squared error of the mixture's mean, in the unit of the target.",
-        )),
+        )
+        .resampled(ResampledTargets::RootMean(|scored| errors(scored.predictions()).map(|e| e * e).collect()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::SquaredError).map(f64::sqrt)),
         personal: &[
                 column("personal_rmse", Over::Rows, "rmse", "root mean squared error, units of the data"),
@@ -359,7 +361,8 @@ metrics!(
         targets: Some(TargetMetric::new(
             |scored| mae(scored.predictions()),
             "Mean absolute error of the mixture's mean, in the unit of the target.",
-        )),
+        )
+        .resampled(ResampledTargets::Mean(|scored| errors(scored.predictions()).map(f64::abs).collect()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::AbsoluteError)),
         places: &[(Column, 180), (Overall, 30), (Card, 90), (Comparison, 40), (Definition, 50)],
         ..Metric::EMPTY
@@ -373,9 +376,10 @@ metrics!(
         small_print: "unit of the target",
         better: Some(LowerIsBetter),
         targets: Some(TargetMetric::new(
-            |scored| crps(scored.predictions()),
+            |scored| mean(scored.crps().iter().copied()),
             "Continuous ranked probability score, closed form for the mixture, in the unit of the target; lower is better, |y - prediction| for a certain prediction.",
-        )),
+        )
+        .resampled(ResampledTargets::Mean(|scored| scored.crps().to_vec()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::Crps)),
         places: &[(Column, 190), (Overall, 65), (Card, 100), (Comparison, 60), (Definition, 100)],
         ..Metric::EMPTY
