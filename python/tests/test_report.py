@@ -556,6 +556,19 @@ def test_a_regression_report_has_the_closed_forms() -> None:
     assert report.nll == pytest.approx(-stats.norm(mean, sd).logpdf(y).mean(), rel=1e-12)
     assert report.rmse == pytest.approx(metrics.root_mean_squared_error(y, mean), rel=1e-12)
     assert report.mae == pytest.approx(metrics.mean_absolute_error(y, mean), rel=1e-12)
+    # SciPy's percentile bootstrap, up to the noise of the draws; and Wilson's interval.
+    for key, rows, of in (
+        ("mae", np.abs(mean - y), np.mean),
+        ("mean_error", mean - y, np.mean),
+        ("nll", -stats.norm(mean, sd).logpdf(y), np.mean),
+        ("rmse", (mean - y) ** 2, lambda squares, axis: np.sqrt(squares.mean(axis=axis))),
+    ):
+        drawn = stats.bootstrap((rows,), of, n_resamples=4000, method="percentile", rng=np.random.default_rng(1))
+        noise = 0.2 * drawn.standard_error
+        assert report.intervals[key] == pytest.approx(tuple(drawn.confidence_interval), abs=noise), key
+    inside = int((np.abs(y - mean) < stats.norm.ppf(0.95) * sd).sum())
+    wilson = stats.binomtest(inside, 200).proportion_ci(0.95, "wilson")
+    assert report.intervals["coverage_90"] == pytest.approx(tuple(wilson), rel=1e-9)
     # Two equal members are one Gaussian.
     twice = fedstein.report_regression(np.stack([mean, mean]), np.stack([sd, sd]), y)
     assert twice.crps == pytest.approx(report.crps, rel=1e-12)
