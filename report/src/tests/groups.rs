@@ -117,7 +117,9 @@ fn a_regression_has_groups_too() {
     assert_eq!((&json["groups"][1]["overall"], &json["groups"][1]["verdict"]), (&own["overall"], &own["verdict"]));
     assert_eq!(json!(overall_of_groups(&grouped).unwrap()[1].1), own["overall"]);
     let rendered = render(&grouped).unwrap();
-    assert!(rendered.html.contains("<td>y</td><td>30</td>") && !rendered.html.contains("resamples of the group's rows"));
+    assert!(
+        rendered.html.contains("<td>y</td><td>30</td>") && !rendered.html.contains("resamples of the group's rows")
+    );
     assert!(rendered.groups.unwrap().lines().next().unwrap().contains(",rmse,"));
 }
 
