@@ -64,9 +64,12 @@ mod tests {
     fn table(columns: &[(&str, &dyn Fn(usize) -> f32)]) -> Dataset {
         let features = Array2::from_shape_fn((60, columns.len()), |(row, column)| columns[column].1(row));
         let labels = (0..60).map(|row| usize::from(row % 3 == 0)).collect();
+        let targets = Targets::Classes { labels, names: vec!["a".into(), "b".into()] };
+        let names = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         let rows =
-            Dataset::new("t", features, Targets::Classes { labels, names: vec!["a".into(), "b".into()] }).unwrap();
-        rows.with_feature_names(columns.iter().map(|(name, _)| (*name).to_owned()).collect()).unwrap()
+            Dataset::new("t", Array2::zeros(features.dim()), targets).unwrap().with_feature_names(names).unwrap();
+        // Cells may be missing, as features may not.
+        Dataset { features, ..rows }
     }
 
     #[test]
