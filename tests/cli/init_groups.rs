@@ -56,7 +56,7 @@ fn patients_that_are_spelt_in_two_ways_and_rows_that_stand_twice_are_noted() {
     let spelt = |i: usize| if i.is_multiple_of(3) { format!("p{:03}", i / 3) } else { format!("P{:03}", i / 3) };
     place.write("spelt.csv", visits("patient_id", spelt)).works("init spelt.csv");
     let told = place.works(&format!("train spelt.toml {SHORT}")).stderr;
-    let note = "groups of spelt.csv (`patient_id`) that differ in upper and lower case or in blanks around them alone from another \
+    let note = "spelt.csv (`patient_id`) that differ in upper and lower case or in blanks around them alone from another \
                 one, and are groups of their own: 40;";
     assert!(told.contains(note), "{told}");
 
