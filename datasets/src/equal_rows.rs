@@ -7,20 +7,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The most training rows whose values are counted, column by column.
 const COUNTED: usize = 10_000;
-/// How many different rows the columns' values must allow for each training row, before equal rows are no chance.
-const ALLOWED: f64 = 100.0;
+/// How many times as many equal rows as by chance are told.
+const BEYOND: f64 = 10.0;
 /// The least share of the training rows that are different rows: of fewer, equal rows are the rule.
 const DIFFERENT: f64 = 0.25;
 
 /// A note on test rows that have the features and the target of a training row, such as those of a table in which each row
-/// stands twice; `None` where there are none, where so few different rows are possible that chance explains them, or where a
+/// stands twice; `None` where there are none, where so few different rows are possible that chance may explain them, or where a
 /// program scores all its training rows.
 pub fn note(train: &Dataset, test: &Dataset) -> Option<String> {
     let known: HashSet<u64> = prints(train).collect();
     let equal = prints(test).filter(|print| known.contains(print)).count();
     let are_different = known.len() as f64 >= DIFFERENT * train.rows() as f64;
     let are_the_same = equal == test.rows() && equal == train.rows();
-    (equal > 0 && !are_the_same && are_different && possible_rows(train) >= ALLOWED * train.rows() as f64).then(|| {
+    // Where each row had each of the possible ones with the same probability.
+    let by_chance = test.rows() as f64 * train.rows() as f64 / possible_rows(train);
+    (equal > 0 && !are_the_same && are_different && equal as f64 >= BEYOND * by_chance).then(|| {
         let (rows, have) = (test.rows(), if equal == 1 { "has" } else { "have" });
         format!(
             "{equal} of {rows} test rows {have} the features and the target of a training row: test scores are too good where \
