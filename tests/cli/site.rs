@@ -69,7 +69,10 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 #[test]
 fn a_site_reads_what_would_be_told_and_what_not() {
     let sites = Sites::new();
-    let printed = sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), FEW).prints("sites/north.toml");
+    sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), FEW);
+    // Rows that are not training rows too.
+    sites.0.write("sites/north-test.csv", table("ph,flow,tree", 12, 2, TREES));
+    let printed = sites.prints("sites/north.toml");
     let told = between(&printed, "told to the server:\n", "not told before the first round");
     for line in [
         "  - name `north`, client 0\n",
