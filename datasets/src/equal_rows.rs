@@ -18,11 +18,14 @@ const DIFFERENT: f64 = 0.25;
 pub fn note(train: &Dataset, test: &Dataset) -> Option<String> {
     let known: HashSet<u64> = prints(train).collect();
     let equal = prints(test).filter(|print| known.contains(print)).count();
+    if equal == 0 {
+        return None;
+    }
     let are_different = known.len() as f64 >= DIFFERENT * train.rows() as f64;
     let are_the_same = equal == test.rows() && equal == train.rows();
     // Where each row had each of the possible ones with the same probability.
     let by_chance = test.rows() as f64 * train.rows() as f64 / possible_rows(train);
-    (equal > 0 && !are_the_same && are_different && equal as f64 >= BEYOND * by_chance).then(|| {
+    (!are_the_same && are_different && equal as f64 >= BEYOND * by_chance).then(|| {
         let (rows, have) = (test.rows(), if equal == 1 { "has" } else { "have" });
         format!(
             "{equal} of {rows} test rows {have} the features and the target of a training row: test scores are too good where \

@@ -18,8 +18,7 @@ const NAMED: usize = 3;
 /// - `train`: the training rows as cells, NaN where one is missing
 pub(crate) fn note(train: &Dataset) -> Option<String> {
     let Targets::Classes { labels, .. } = &train.targets else { return None };
-    let classes = |labels: &[usize]| labels.iter().min() != labels.iter().max();
-    if !classes(labels) {
+    if labels.iter().min() == labels.iter().max() {
         return None;
     }
     let called = |column: usize| match &train.feature_names {
