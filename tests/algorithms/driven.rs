@@ -99,3 +99,8 @@ pub fn sites(header: &str, rows: &str, test: &str, keys: impl Display) -> (Exper
     ));
     (experiment, dir)
 }
+
+/// The numbers of an array of a message.
+pub(crate) fn rows_of(message: &Message, name: &str) -> Vec<f64> {
+    message.arrays[name].values.to_f64()
+}
