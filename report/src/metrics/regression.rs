@@ -4,6 +4,7 @@
 //! 2014 (fair ensemble CRPS), Kuleshov et al. 2018 and uncertainty-toolbox (calibration over
 //! levels).
 
+use std::cmp::Ordering;
 use std::f64::consts::{PI, SQRT_2};
 
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub fn predictive_moments(predictions: &RegressionPredictions<'_>) -> Predictive
 }
 
 /// Errors of the predictive mean, `[n]`.
-pub(super) fn errors(predictions: &RegressionPredictions<'_>) -> impl ExactSizeIterator<Item = f64> {
+pub(crate) fn errors(predictions: &RegressionPredictions<'_>) -> impl ExactSizeIterator<Item = f64> + Clone {
     let particles = predictions.particles() as f64;
     predictions
         .target()
@@ -224,20 +225,24 @@ fn mixture_quantile(predictions: &RegressionPredictions<'_>, row: usize, share: 
     solve(share, lo, hi, |y| mixture_cdf(predictions, row, y))
 }
 
-/// Root of `cdf = share` inside `[lo, hi]`, to the last digits of `f64`.
+/// Root of `cdf = share` inside `[lo, hi]`, to the last digits of `f64`: Newton's method, and a halving of the bracket where a
+/// step of Newton's leaves it or is not half of the step before. Between the modes of a mixture Newton's steps can go to and
+/// fro for ever.
 fn solve(share: f64, mut lo: f64, mut hi: f64, cdf: impl Fn(f64) -> (f64, f64)) -> f64 {
     let mut y = 0.5 * lo + 0.5 * hi;
+    let mut step = hi - lo;
     // 200 halvings exhaust any bracket of f64; Newton needs about six.
     for _ in 0..200 {
         let (value, density) = cdf(y);
-        if value < share {
-            lo = y
-        } else {
-            hi = y
+        match value.total_cmp(&share) {
+            Ordering::Less => lo = y,
+            Ordering::Greater => hi = y,
+            Ordering::Equal => break,
         }
         let newton = y - (value - share) / density;
-        let next = if newton > lo && newton < hi { newton } else { 0.5 * lo + 0.5 * hi };
-        let step = (next - y).abs();
+        let converges = newton > lo && newton < hi && (newton - y).abs() <= 0.5 * step;
+        let next = if converges { newton } else { 0.5 * lo + 0.5 * hi };
+        step = (next - y).abs();
         y = next;
         if step <= 1e-14 * y.abs().max(hi - lo) || hi <= lo {
             break;
@@ -258,7 +263,7 @@ pub struct CoverageRow {
 }
 
 /// Whether a target with this PIT value lies inside the central interval of a level.
-pub(super) fn is_central(pit: f64, level: f64) -> bool {
+pub(crate) fn is_central(pit: f64, level: f64) -> bool {
     (pit - 0.5).abs() <= 0.5 * level
 }
 
@@ -330,4 +335,22 @@ pub fn quantile_calibration(pit: &[f64], levels: &[f64]) -> LevelCalibration {
 /// Share of PIT values `[n]` inside the central interval of each level: the calibration of intervals.
 pub fn interval_calibration(pit: &[f64], levels: &[f64]) -> LevelCalibration {
     LevelCalibration::new(levels, |level| coverage_of_pit(pit, level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_between_modes_is_found_where_newtons_steps_go_to_and_fro() -> Result<(), MetricError> {
+        // Newton's steps from −1.191 and 4.578 lead to each other.
+        let mean =
+            vec![0.134_942_962_621_884_57, 27.987_783_190_872_94, 3.056_695_820_293_931_4, -11.347_759_375_964_523];
+        let mixture = RegressionPredictions::new(4, mean, vec![0.01, 0.1, 1.0, 10.0], vec![0.0])?;
+        let share = 0.418_922_558_075_352_8;
+        let y = quantile(&mixture, 0, share)?;
+        // SciPy: brentq of the mean of norm.cdf.
+        assert!((y - 1.823_030_268_677_116_5).abs() < 1e-12, "{y}");
+        Ok(())
+    }
 }
