@@ -93,7 +93,7 @@ pub struct SetLine {
     pub counts: SetCounts,
     /// The share of rows whose set holds the truth.
     pub coverage: Option<f64>,
-    /// Its 95 % binomial interval (Wilson 1927).
+    /// Its 95 % binomial interval (Wilson 1927), by clusters where the rows are known and have them.
     pub coverage_interval: Option<Interval>,
     /// The mean number of classes of a set, or the mean width of an interval.
     pub mean_size: Option<f64>,
@@ -190,13 +190,22 @@ impl SetResults {
     fn range_by_chance(&self, calibration_rows: usize) -> Option<String> {
         let with = rows(calibration_rows);
         let tested = self.all.as_ref().map_or(0, |all| all.counts.rows);
-        let Some(Interval { lo, hi }) = expected_share(calibration_rows, self.level, tested) else {
-            let Interval { lo, hi } = expected_coverage(calibration_rows, self.level)?;
+        // Of clusters, calibration rows are taken to be as alike as the test rows.
+        let independent = self.all.as_ref().and_then(|all| all.counts.independent_rows);
+        let part = independent.map_or(1.0, |independent| independent / tested as f64);
+        let of = |rows: usize| (rows as f64 * part).round() as usize;
+        let (fitted, judged) = (of(calibration_rows), of(tested));
+        let as_much = match independent {
+            Some(_) => format!(" (which belong together, and tell as much as {fitted} and {judged} independent ones)"),
+            None => String::new(),
+        };
+        let Some(Interval { lo, hi }) = expected_share(fitted, self.level, judged) else {
+            let Interval { lo, hi } = expected_coverage(fitted, self.level)?;
             let range = format!("between {} and {}", percent(lo), percent(hi));
             return Some(format!(" With {with} for calibration, a coverage {range} is to be expected by chance."));
         };
         Some(format!(
-            " With {with} for calibration and {} to test, a share between {} and {} is to be expected by chance.",
+            " With {with} for calibration and {} to test{as_much}, a share between {} and {} is to be expected by chance.",
             rows(tested),
             percent(lo),
             percent(hi)

@@ -44,6 +44,12 @@ fn with_metrics(others: &[Placed], meaning: impl Fn(&Metric) -> Option<&'static 
 const CLASSES: &[Placed] = &[
     of(10, "n", "Rows", "Number of labelled rows in the report."),
     of(
+        15,
+        "clusters",
+        "Clusters",
+        "Number of clusters, such as patients, to which the rows belong; in reports of independent rows there is none.",
+    ),
+    of(
         20,
         "confidence",
         "Confidence",
@@ -95,7 +101,7 @@ const CLASSES: &[Placed] = &[
         320,
         "confidence_intervals",
         "Intervals",
-        "95 % percentile bootstrap over rows, seeded; of the accuracy Wilson's interval; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs.",
+        "95 % percentile bootstrap over rows, seeded; of the accuracy Wilson's interval; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs. Of rows with clusters, clusters are resampled, and Wilson's interval has the rows over the design effect in the place of the rows. Of rows with clusters, clusters are resampled, Wilson's interval has the rows over the design effect in the place of the rows, and Wald's the variance by clusters.",
     ),
     of(
         330,
@@ -108,6 +114,12 @@ const CLASSES: &[Placed] = &[
 /// The definitions of a regression report besides the metrics.
 const TARGETS: &[Placed] = &[
     of(10, "n", "Rows", "Number of rows with a target in the report."),
+    of(
+        15,
+        "clusters",
+        "Clusters",
+        "Number of clusters, such as patients, to which the rows belong; in reports of independent rows there is none.",
+    ),
     of(
         20,
         "predictive",

@@ -49,18 +49,22 @@ impl SiteScores {
 
     fn badness(&self) -> (f64, f64) {
         let of = &self.evaluation;
-        badness(of.rows, self.gap_interval, of.coverage_90, of.nll)
+        let coverage = of.coverage_90.map(|share| share_interval(share, of.rows.max(1)));
+        badness(of.rows, (self.gap_interval, coverage), of.nll)
     }
 }
 
 /// How far the calibration error of some rows is from 0 beyond its interval, or the coverage of 90 % intervals from 0.9, and
-/// the NLL. Rows so few that there is no verdict on them come last.
-pub(crate) fn badness(rows: usize, gap: Option<Interval>, coverage_90: Option<f64>, nll: Option<f64>) -> (f64, f64) {
-    let coverage = coverage_90.map(|share| share_interval(share, rows.max(1)));
-    let (range, perfect) = match (gap, coverage) {
-        (Some(gap), _) => (Some(gap), 0.0),
-        (None, coverage) => (coverage, 0.9),
-    };
+/// the NLL. Rows, or clusters of rows, so few that there is no verdict on them come last.
+///
+/// # Arguments
+/// * `independent`: the number of rows, or of clusters
+pub(crate) fn badness(
+    independent: usize,
+    (gap, coverage_90): (Option<Interval>, Option<Interval>),
+    nll: Option<f64>,
+) -> (f64, f64) {
+    let (range, perfect) = if gap.is_some() { (gap, 0.0) } else { (coverage_90, 0.9) };
     let beyond = range.map_or(0.0, |range| (range.lo - perfect).max(perfect - range.hi).max(0.0));
-    (if rows < FEWEST_ROWS { -1.0 } else { beyond }, nll.unwrap_or(0.0))
+    (if independent < FEWEST_ROWS { -1.0 } else { beyond }, nll.unwrap_or(0.0))
 }

@@ -2,6 +2,7 @@
 
 mod binary;
 mod clients;
+mod clusters;
 mod confusion;
 mod groups;
 

@@ -40,10 +40,12 @@ impl CalibrationVerdict {
     /// average comes first, and without a gap probabilities that are too extreme, or too little.
     ///
     /// # Arguments
+    /// * `clusters`: their number, where rows are not independent
     /// * `second`: what is known of the probabilities of the second class, where there are two
     /// * `skill`: compares the accuracy of the rows with a prediction without skill, where that is known
     pub(super) fn of_classes(
         calibration: &Calibration,
+        clusters: Option<usize>,
         interval: Option<Interval>,
         second: Option<&SecondClass>,
         skill: impl FnOnce(f64) -> Skill,
@@ -57,11 +59,12 @@ impl CalibrationVerdict {
         let certain = interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         let is_wide = interval.is_none_or(|i| (i.hi - i.lo) / 2.0 > WIDE);
         let shift = second.filter(|second| second.is_shifted());
-        let slope = second.and_then(SecondClass::notable_slope).filter(|_| calibration.rows() >= FEWEST_ROWS);
+        let are_few = clusters.unwrap_or(calibration.rows()) < FEWEST_ROWS;
+        let slope = second.and_then(SecondClass::notable_slope).filter(|_| !are_few);
         let points_off = format!("{:.1} points", 100.0 * gap.abs());
         let too_few = || ("too few rows", "Too few rows to tell".to_owned());
         let (kind, headline) = match () {
-            () if calibration.rows() < FEWEST_ROWS => too_few(),
+            () if are_few => too_few(),
             () if let Some(second) = shift => ("biased", second.headline()),
             () if certain && gap >= NOTABLE => ("over-confident", format!("Over-confident by {points_off}")),
             () if certain && gap <= -NOTABLE => ("under-confident", format!("Under-confident by {points_off}")),
@@ -83,10 +86,11 @@ impl CalibrationVerdict {
         let Skill { warning, better } = skill(accuracy);
         let mut text = beginning(warning.as_deref());
         text += &format!(
-            "On average the model is {} sure and {} right on {}.",
+            "On average the model is {} sure and {} right on {}{}.",
             percent(confidence),
             percent(accuracy),
             rows(calibration.rows()),
+            of_clusters(clusters)
         );
         if let Some(Interval { lo, hi }) = interval {
             text +=
@@ -129,9 +133,13 @@ impl CalibrationVerdict {
     /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage, that
     /// of the 50 % intervals beyond three. Predictions that are too high or too low come first, and intervals that hold on
     /// average alone last.
+    ///
+    /// # Arguments
+    /// * `clusters`: where rows are not independent, the number of clusters, and the design effect of the coverage of a level
     pub(super) fn of_intervals(
         coverage: &[CoverageRow],
         n: usize,
+        clusters: Option<(usize, &dyn Fn(f64) -> f64)>,
         (bias, thirds): (Option<Bias>, Option<Thirds>),
         skill: Skill,
     ) -> Self {
@@ -141,7 +149,10 @@ impl CalibrationVerdict {
             return Self { kind: "calibrated on average", headline: "No intervals".into(), text, warning };
         };
         let miss = row.coverage - row.level;
-        let deviation = |level: f64| (level * (1.0 - level) / n as f64).sqrt();
+        let effect = |level: f64| clusters.map_or(1.0, |(_, effect)| effect(level));
+        let deviation = |level: f64| (effect(level) * level * (1.0 - level) / n as f64).sqrt();
+        let (clusters, are_few) =
+            (clusters.map(|(count, _)| count), clusters.map_or(n, |(count, _)| count) < FEWEST_ROWS);
         let noise = 2.0 * deviation(row.level);
         let middle = coverage.iter().find(|row| row.level == 0.5);
         let middle_miss = middle.map_or(0.0, |row| row.coverage - row.level);
@@ -151,7 +162,7 @@ impl CalibrationVerdict {
         let within = |bound: f64| miss.abs() <= bound + 1e-9;
         let holds = within(noise.max(NOTABLE));
         let (kind, headline) = match () {
-            () if n < FEWEST_ROWS || (within(noise) && noise > 2.0 * WIDE) => ("too few rows", "Too few rows to tell"),
+            () if are_few || (within(noise) && noise > 2.0 * WIDE) => ("too few rows", "Too few rows to tell"),
             () if holds && is_middle_off && middle_miss > 0.0 => (
                 "under-confident",
                 "The 90 % intervals cover as many targets as they should, the 50 % intervals are too wide",
@@ -171,11 +182,12 @@ impl CalibrationVerdict {
             (None, None) => (kind, headline.to_owned()),
         };
         text += &format!(
-            "The central {:.0} % intervals contain {} of the {} targets, {} points from what they promise (chance alone moves this \
-             by up to {:.1}).",
+            "The central {:.0} % intervals contain {} of the {} targets{}, {} points from what they promise (chance alone moves \
+             this by up to {:.1}).",
             100.0 * row.level,
             percent(row.coverage),
             super::text::thousands(n),
+            of_clusters(clusters),
             points(miss),
             100.0 * noise
         );
@@ -189,6 +201,15 @@ impl CalibrationVerdict {
             text += &format!(" {sentence}");
         }
         Self { kind, headline, text, warning }
+    }
+}
+
+/// The clusters of some rows, behind their number; nothing where rows are independent.
+fn of_clusters(clusters: Option<usize>) -> String {
+    match clusters {
+        Some(1) => " of one cluster".to_owned(),
+        Some(count) => format!(" of {} clusters", super::text::thousands(count)),
+        None => String::new(),
     }
 }
 

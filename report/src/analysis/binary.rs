@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::metrics::{
-    Bin, ClassPredictions, NoSlope, Recalibration, ScoredClasses, ThresholdRow, decision_thresholds, threshold_table,
+    Bin, ClassPredictions, Interval, NoSlope, Recalibration, ScoredClasses, ThresholdRow, decision_thresholds,
+    threshold_table,
 };
 
 /// The class that decisions are about: the one with the index 1.
@@ -30,6 +31,9 @@ pub struct BinaryAnalysis {
     pub recalibration: Recalibration,
     /// Equal-width bins of p(y = 1); `accuracy` is the share of class 1, `confidence` the mean of p(y = 1).
     pub bins: Vec<Bin>,
+    /// The 95 % intervals of their shares.
+    #[serde(skip)]
+    pub bin_intervals: Vec<Option<Interval>>,
     /// The thresholds of the decision curve, ascending.
     pub thresholds: Vec<ThresholdRow>,
 }
@@ -48,6 +52,7 @@ impl BinaryAnalysis {
             mean_probability: predictions.rows().map(|row| row[1]).sum::<f64>() / predictions.len() as f64,
             recalibration: *scored.recalibration()?,
             bins: positive.bins().to_vec(),
+            bin_intervals: scored.one_vs_rest_intervals(1),
             thresholds: threshold_table(predictions, &decision_thresholds())?,
         })
     }

@@ -3,7 +3,9 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-use crate::metrics::{self, ClassPredictions, MetricError, NoSkill, ScoreIntervals, ScoredClasses, score_intervals};
+use crate::metrics::{
+    self, ClassPredictions, Clusters, MetricError, NoSkill, ScoreIntervals, ScoredClasses, score_intervals,
+};
 use crate::overall::Overall;
 use crate::skill::Skill;
 use crate::verdict::{CalibrationVerdict, SecondClass};
@@ -28,12 +30,16 @@ pub(super) fn headline(
     let nll = metrics::nll(predictions).value;
     let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
     let second = SecondClass::of_rows(scored, || second.to_owned());
-    let verdict = CalibrationVerdict::of_classes(scored.top(), intervals.get("signed_gap"), second.as_ref(), skill);
+    let verdict = {
+        let clusters = scored.clusters().map(Clusters::count);
+        CalibrationVerdict::of_classes(scored.top(), clusters, intervals.get("signed_gap"), second.as_ref(), skill)
+    };
     Ok(Headline { verdict, no_skill, intervals })
 }
 
 pub(super) fn overall(scored: &ScoredClasses<'_>, bins: usize) -> Overall {
-    let sizes = vec![("classes", scored.classes()), ("bins", bins)];
+    let clusters = scored.clusters().map(|clusters| ("clusters", clusters.count()));
+    let sizes = clusters.into_iter().chain([("classes", scored.classes()), ("bins", bins)]).collect();
     Overall::new(scored.len(), sizes, |metric| {
         metric.classes.filter(|of| !of.meaning.is_empty()).map(|of| (of.of)(scored))
     })

@@ -11,15 +11,16 @@ use super::confusion::ConfusionAnalysis;
 use super::groups::{self, GroupAnalysis};
 use super::resamples;
 use crate::metrics::{
-    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, MetricError, NoSkill,
-    ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature, fit_temperature, logits_of,
+    self, Bin, BrierDecomposition, ClassPredictions, ClassRow, ClassSums, ClientScores, Clusters, Interval,
+    MetricError, NoSkill, ScoreIntervals, ScoredClasses, TemperatureFit, UncertaintySummary, apply_temperature,
+    fit_temperature, logits_of,
 };
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
 use crate::verdict::{CalibrationVerdict, SecondClass};
 
-/// The least number of rows that are split into one half for fitting and one for evaluation.
+/// The least number of rows, or clusters of rows, that are split into one half for fitting and one for evaluation.
 const FEWEST_ROWS_TO_SPLIT: usize = 20;
 
 /// What a report of sums leaves out, and why.
@@ -46,6 +47,9 @@ pub struct ClassAnalysis {
     pub confidence_intervals: Option<ScoreIntervals>,
     /// Equal-width bins.
     pub bins: Vec<Bin>,
+    /// The 95 % intervals of their accuracies.
+    #[serde(skip)]
+    pub bin_intervals: Vec<Option<Interval>>,
     /// Equal-mass bins; their edges are the smallest and largest confidence inside. None where single rows are not known.
     pub equal_mass_bins: Vec<Bin>,
     /// The decomposition of the top-label Brier score.
@@ -85,7 +89,7 @@ pub struct Selective {
     pub aurc: Option<f64>,
 }
 
-/// The effect of temperature scaling. T is fitted on a seeded half of the rows and evaluated on the other half. No
+/// The effect of temperature scaling. T is fitted on a seeded half of the rows, or clusters, and evaluated on the other. No
 /// other number of the report uses it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TemperatureDiagnosis {
@@ -147,6 +151,7 @@ impl ClassAnalysis {
             uncertainty,
             temperature_scaling: temperature(predictions, bins, seed)?,
             bins: scored.top().bins().to_vec(),
+            bin_intervals: scored.top_intervals(),
             equal_mass_bins: scored.equal_mass().bins().to_vec(),
             groups: report.groups.map_or(Ok(Vec::new()), of_groups)?,
         })
@@ -167,6 +172,7 @@ impl ClassAnalysis {
         Self {
             verdict: CalibrationVerdict::of_classes(
                 &calibration,
+                None,
                 sums.signed_gap_interval(rows),
                 second.as_ref(),
                 |_| Skill::default(),
@@ -187,6 +193,7 @@ impl ClassAnalysis {
             uncertainty,
             temperature_scaling: None,
             bins: calibration.bins().to_vec(),
+            bin_intervals: calibration.accuracy_intervals(),
             equal_mass_bins: Vec::new(),
             groups: Vec::new(),
         }
@@ -201,12 +208,18 @@ fn temperature(
     if predictions.len() < FEWEST_ROWS_TO_SPLIT {
         return Ok(None);
     }
-    let mut order: Vec<usize> = (0..predictions.len()).collect();
+    // Rows of one cluster are in one half.
+    let mut order = match predictions.clusters().map(Clusters::rows_of_each) {
+        None => (0..predictions.len()).map(|row| vec![row]).collect(),
+        Some(of_clusters) if of_clusters.len() < FEWEST_ROWS_TO_SPLIT => return Ok(None),
+        Some(of_clusters) => of_clusters,
+    };
     // A stream of its own: the split does not depend on how often the bootstrap drew.
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(1);
     order.shuffle(&mut rng);
     let (fitted, judged) = order.split_at(order.len() / 2);
+    let (fitted, judged) = (&fitted.concat(), &judged.concat());
     let (fitted, judged) = (predictions.select(fitted)?, predictions.select(judged)?);
     let fit = fit_temperature(&logits_of(&fitted), fitted.labels(), fitted.classes())?;
     let scaled = apply_temperature(&judged, fit.temperature)?;

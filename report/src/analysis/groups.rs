@@ -2,13 +2,15 @@
 
 use std::cmp::Ordering;
 
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use serde::Serialize;
 
 use super::{class_headline, target_headline};
 use crate::groups::Groups;
 use crate::metrics::{
     Calibration, ClassPredictions, CoverageRow, Metric, MetricError, RegressionPredictions, ScoreIntervals,
-    ScoredClasses, ScoredTargets,
+    ScoredClasses, ScoredTargets, target_intervals,
 };
 use crate::overall::Overall;
 use crate::report::{Content, Report};
@@ -25,9 +27,8 @@ pub struct GroupAnalysis {
     pub verdict: CalibrationVerdict,
     /// The headline numbers.
     pub overall: Overall,
-    /// Bootstrap intervals of the headline numbers, with as many resamples as the whole report has; `None` for a regression.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence_intervals: Option<ScoreIntervals>,
+    /// Intervals of the headline numbers, with as many resamples as the whole report has.
+    pub confidence_intervals: ScoreIntervals,
 }
 
 impl GroupAnalysis {
@@ -40,12 +41,14 @@ impl GroupAnalysis {
             true => CalibrationVerdict::of_intervals(
                 &Vec::from_iter(coverage(0.5, of.coverage_50).into_iter().chain(coverage(0.9, of.coverage_90))),
                 of.rows,
+                None,
                 (None, None),
                 Skill::default(),
             ),
             false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),
             false => CalibrationVerdict::of_classes(
                 &Calibration::new(scores.bins.clone()),
+                None,
                 scores.gap_interval,
                 None,
                 |_| Skill::default(),
@@ -59,7 +62,7 @@ impl GroupAnalysis {
             name: scores.name.clone(),
             verdict,
             overall: Overall::new(of.rows, Vec::new(), |metric| shown(metric).then(|| of.value(metric))),
-            confidence_intervals: Some(ScoreIntervals::of_evaluation(of, scores.gap_interval)),
+            confidence_intervals: ScoreIntervals::of_evaluation(of, scores.gap_interval),
         }
     }
 }
@@ -105,12 +108,12 @@ pub(super) fn of_classes(
         name,
         verdict: headline.verdict,
         overall,
-        confidence_intervals: Some(headline.intervals),
+        confidence_intervals: headline.intervals,
     };
     Ok(ordered(groups, found.into_iter().map(group).collect()))
 }
 
-/// The numbers of every group of a regression.
+/// The numbers of every group of a regression; `resamples` of the rows of a group give its intervals.
 ///
 /// # Errors
 /// As [`overall`].
@@ -118,13 +121,21 @@ pub(super) fn of_targets(
     predictions: &RegressionPredictions<'_>,
     groups: &Groups,
     bins: usize,
+    resamples: usize,
+    seed: u64,
 ) -> Result<Vec<GroupAnalysis>, MetricError> {
     let found = of_each(groups, predictions.rows(), |rows| {
         let predictions = predictions.select(rows)?;
         let scored = ScoredTargets::new(&predictions);
-        Ok((target_headline::verdict(&scored), target_headline::overall(&scored, bins)?))
+        let intervals = target_intervals(&scored, resamples, 0.95, &mut ChaCha8Rng::seed_from_u64(seed))?;
+        Ok((target_headline::verdict(&scored), target_headline::overall(&scored, bins)?, intervals))
     })?;
-    let group = |(name, (verdict, overall))| GroupAnalysis { name, verdict, overall, confidence_intervals: None };
+    let group = |(name, (verdict, overall, confidence_intervals))| GroupAnalysis {
+        name,
+        verdict,
+        overall,
+        confidence_intervals,
+    };
     Ok(ordered(groups, found.into_iter().map(group).collect()))
 }
 
@@ -132,9 +143,9 @@ pub(super) fn of_targets(
 fn ordered(groups: &Groups, mut found: Vec<GroupAnalysis>) -> Vec<GroupAnalysis> {
     if groups.are_worst_first() {
         let of = |group: &GroupAnalysis| {
-            let gap = group.confidence_intervals.as_ref().and_then(|of| of.get("signed_gap"));
-            let value = |key| group.overall.get(key);
-            badness(group.overall.n, gap, value("coverage_90"), value("nll"))
+            let GroupAnalysis { overall, confidence_intervals: intervals, .. } = group;
+            let independent = overall.size("clusters").unwrap_or(overall.n);
+            badness(independent, (intervals.get("signed_gap"), intervals.get("coverage_90")), overall.get("nll"))
         };
         found.sort_by(|a, b| of(b).partial_cmp(&of(a)).unwrap_or(Ordering::Equal));
     }

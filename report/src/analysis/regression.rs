@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::groups::{self, GroupAnalysis};
 use super::resamples;
-use super::target_headline::{bias, overall, skill};
+use super::target_headline::{of_intervals, overall, skill};
 use crate::metrics::{
     COVERAGE_LEVELS, CURVE_LEVELS, ClientScores, CoverageRow, LevelCalibration, MetricError, NoSkillTargets, PIT_BINS,
     RegressionPredictions, ScoreIntervals, ScoredTargets, TargetSums, coverage_table, interval_calibration, level_grid,
@@ -15,7 +15,7 @@ use crate::metrics::{
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::skill::Skill;
-use crate::verdict::{CalibrationVerdict, Thirds};
+use crate::verdict::CalibrationVerdict;
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
@@ -60,23 +60,20 @@ impl RegressionAnalysis {
         let coverage = coverage_table(predictions, &COVERAGE_LEVELS)?;
         let no_skill = NoSkillTargets::of(predictions.target());
         let mut rng = ChaCha8Rng::seed_from_u64(report.seed);
+        let resamples = resamples(predictions.rows());
+        let of_groups = |of| groups::of_targets(predictions, of, report.bins, resamples, report.seed);
         Ok(Self {
-            verdict: CalibrationVerdict::of_intervals(
-                &coverage,
-                predictions.rows(),
-                (bias(&scored), Thirds::of(&scored)),
-                skill(&scored, no_skill.as_ref()),
-            ),
+            verdict: of_intervals(&scored, &coverage, skill(&scored, no_skill.as_ref())),
             no_skill,
             left_out: None,
             particles: Some(predictions.particles()),
             overall,
-            confidence_intervals: Some(target_intervals(&scored, resamples(predictions.rows()), 0.95, &mut rng)?),
+            confidence_intervals: Some(target_intervals(&scored, resamples, 0.95, &mut rng)?),
             coverage,
             pit_histogram: pit_histogram(pit, PIT_BINS)?,
             quantile_calibration: quantile_calibration(pit, &level_grid(CURVE_LEVELS)),
             interval_calibration: interval_calibration(pit, &level_grid(CURVE_LEVELS)),
-            groups: report.groups.map_or(Ok(Vec::new()), |of| groups::of_targets(predictions, of, report.bins))?,
+            groups: report.groups.map_or(Ok(Vec::new()), of_groups)?,
         })
     }
 
@@ -88,7 +85,7 @@ impl RegressionAnalysis {
         let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
         let [quantile_calibration, interval_calibration] = sums.curves(rows);
         Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, rows, (None, None), Skill::default()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows, None, (None, None), Skill::default()),
             no_skill: None,
             left_out: Some(LEFT_OUT),
             particles: None,

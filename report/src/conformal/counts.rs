@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::targets::TargetInterval;
-use crate::metrics::{self, share_interval};
+use crate::metrics::{self, Clusters, Share};
 
 /// Counts over the prediction sets of some rows, or over their intervals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct SetCounts {
     pub unbounded: usize,
     /// The numbers of classes of all sets, or the widths of all intervals that have ends, added up.
     pub size: f64,
+    /// The number of independent rows that tell as much of the coverage, where the rows are known and have clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub independent_rows: Option<f64>,
 }
 
 impl SetCounts {
@@ -42,7 +45,20 @@ impl SetCounts {
         if width.is_finite() { self.size += width } else { self.unbounded += 1 }
     }
 
-    /// Adds the counts of other rows.
+    /// The counts of some rows.
+    ///
+    /// # Arguments
+    /// * `rows`: the rows, and the counts of each alone
+    /// * `clusters`: those of all rows; `None` where rows are independent
+    pub fn of_rows<'r>(rows: impl Iterator<Item = (usize, &'r Self)> + Clone, clusters: Option<&Clusters>) -> Self {
+        let mut all = Self::default();
+        rows.clone().for_each(|(_, row)| all.merge(row));
+        let covered = rows.map(|(row, counts)| (row, counts.covered > 0));
+        all.independent_rows = clusters.and_then(|_| Share::of(clusters, covered)).map(|share| share.independent);
+        all
+    }
+
+    /// Adds the counts of other rows, without their clusters.
     pub fn merge(&mut self, other: &Self) {
         self.rows += other.rows;
         self.covered += other.covered;
@@ -50,6 +66,7 @@ impl SetCounts {
         self.single += other.single;
         self.unbounded += other.unbounded;
         self.size += other.size;
+        self.independent_rows = None;
     }
 
     /// The share of rows whose set holds the true label; `None` without rows.
@@ -57,9 +74,10 @@ impl SetCounts {
         self.share(self.covered)
     }
 
-    /// The 95 % binomial interval of the coverage (Wilson 1927); `None` without rows.
+    /// The 95 % binomial interval of the coverage (Wilson 1927), by clusters where the rows have them; `None` without rows.
     pub fn interval(&self) -> Option<metrics::Interval> {
-        Some(share_interval(self.coverage()?, self.rows))
+        let independent = self.independent_rows.unwrap_or(self.rows as f64);
+        Some(Share { value: self.coverage()?, independent }.interval(0.95))
     }
 
     /// The mean number of classes of a set, or the mean width of an interval; `None` without rows, and where an interval has
@@ -75,7 +93,7 @@ impl SetCounts {
 
     /// The counts as numbers, for a message.
     pub fn to_values(&self) -> [f64; 6] {
-        let Self { rows, covered, empty, single, unbounded, size } = *self;
+        let Self { rows, covered, empty, single, unbounded, size, independent_rows: _ } = *self;
         [rows as f64, covered as f64, empty as f64, single as f64, unbounded as f64, size]
     }
 
@@ -89,6 +107,6 @@ impl SetCounts {
             return None;
         }
         let [rows, covered, empty, single, unbounded] = counts.map(|value| value as usize);
-        Some(Self { rows, covered, empty, single, unbounded, size })
+        Some(Self { rows, covered, empty, single, unbounded, size, independent_rows: None })
     }
 }

@@ -1,9 +1,10 @@
-//! Class probabilities with their labels: `label,p_0,...,p_{C-1}`, or `label,p_1` for two classes.
+//! Class probabilities with their labels: `label,p_0,...,p_{C-1}`, or `label,p_1` for two classes, and `cluster` where rows
+//! belong together.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::fields::{fields, input, utf8};
+use super::fields::{CLUSTER, ClusterColumn, fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::{self, ClassPredictions, ROW_SUM_TOLERANCE};
@@ -14,7 +15,7 @@ const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
 ///
 /// A byte order mark, CRLF line ends, quotes around a field and empty lines at the end are fine.
 /// Rows whose sum is within [`ROW_SUM_TOLERANCE`] of 1 are kept as given. With the header
-/// `label,p_1`, `p_0 = 1 - p_1`.
+/// `label,p_1`, `p_0 = 1 - p_1`. A last column `cluster` makes the clusters of the predictions.
 ///
 /// # Errors
 /// The file cannot be read or is invalid. The error names the file, the line (the header is line 1), the column and the
@@ -29,7 +30,9 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ClassPredictions<'stati
     let text = utf8(path, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = text.trim_end_matches(['\n', '\r', ' ', '\t']).split('\n').collect();
-    let header = fields(lines[0]);
+    let mut header = fields(lines[0]);
+    let count = header.len();
+    let mut clusters = ClusterColumn::new(&mut header);
     if lines == [""] {
         return Err(at(1, None, format!("the file is empty; the header is {HEADER}")));
     }
@@ -40,12 +43,18 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ClassPredictions<'stati
     let mut labels = Vec::with_capacity(lines.len() - 1);
     let mut probabilities = Vec::with_capacity((lines.len() - 1) * columns.classes);
     for (index, line) in lines.iter().enumerate().skip(1) {
+        let mut values = fields(line);
+        if values.len() != count {
+            return Err(at(index + 1, None, format!("{} fields; the header has {count}", values.len())));
+        }
+        clusters.take(&mut values).map_err(|problem| at(index + 1, Some(CLUSTER), problem))?;
         let label = columns
-            .read(&fields(line), &mut probabilities)
+            .read(&values, &mut probabilities)
             .map_err(|(column, problem)| at(index + 1, column.as_deref(), problem))?;
         labels.push(label);
     }
-    Ok(ClassPredictions::new(labels, columns.classes, probabilities)?)
+    let predictions = ClassPredictions::new(labels, columns.classes, probabilities)?;
+    Ok(predictions.with_clusters(clusters.clusters())?)
 }
 
 /// Writes a predictions file that [`read_predictions`] reads back to the same bits.
@@ -57,11 +66,15 @@ pub fn write_predictions(path: &Path, predictions: &ClassPredictions<'_>) -> Res
     for class in 0..predictions.classes() {
         let _ = write!(text, ",p_{class}");
     }
-    text.push('\n');
-    for (row, label) in predictions.rows().zip(predictions.labels()) {
+    let clusters = predictions.clusters();
+    text += &clusters.map_or("\n".to_owned(), |_| format!(",{CLUSTER}\n"));
+    for (at, (row, label)) in predictions.rows().zip(predictions.labels()).enumerate() {
         let _ = write!(text, "{label}");
         for p in row {
             let _ = write!(text, ",{p}");
+        }
+        if let Some(clusters) = clusters {
+            let _ = write!(text, ",{}", clusters.of_rows()[at]);
         }
         text.push('\n');
     }
@@ -113,12 +126,8 @@ impl Columns {
         }
     }
 
-    /// Reads one line: returns the label, appends the probabilities.
+    /// Reads one line of as many fields as the header has: returns the label, appends the probabilities.
     fn read(&self, values: &[&str], into: &mut Vec<f64>) -> Result<usize, (Option<String>, String)> {
-        let expected = if self.positive_only { 2 } else { self.classes + 1 };
-        if values.len() != expected {
-            return Err((None, format!("{} fields; the header has {expected}", values.len())));
-        }
         let label = self.label(values[0]).map_err(|problem| (Some(self.name(0)), problem))?;
         let start = into.len();
         for (at, text) in values.iter().enumerate().skip(1) {
@@ -212,12 +221,35 @@ mod tests {
             (row("-1,0.5,0.5"), "line 3, column label: label -1 is out of range"),
             (row("0.5,0.5,0.5"), "line 3, column label: `0.5` is not an integer"),
             (row("\n0,0.5,0.5"), "line 3: 1 fields"),
+            ("label,p_1,cluster\n1,0.5\n".into(), "line 2: 2 fields; the header has 3"),
+            (
+                "label,p_1,cluster\n1,0.5,a\n1,0.5, \n".into(),
+                "line 3, column cluster: the cluster of the row is missing",
+            ),
         ];
         for (text, want) in cases {
             let got = read(&text).unwrap_err();
             assert!(got.contains(want), "{text:?}: {got}");
         }
         assert!(read(b"label,p_1\n1,\xff\n").unwrap_err().contains("line 2: not UTF-8"));
+    }
+
+    #[test]
+    fn rows_that_belong_together_are_read_back() {
+        for text in [
+            "label,p_1,cluster\n1,0.75,P7\n0,0.5,P2\n1,0.5,P7\n",
+            "label,p_0,p_1,cluster\n1,.25,.75,0\n0,.5,.5,1\n1,.5,.5,0\n",
+        ] {
+            let predictions = read(text).unwrap();
+            let clusters = predictions.clusters().unwrap();
+            assert_eq!((clusters.count(), clusters.of_rows()), (2, &[0, 1, 0][..]));
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("p.csv");
+            write_predictions(&path, &predictions).unwrap();
+            assert_eq!(read_predictions(&path).unwrap(), predictions);
+        }
+        // Clusters of one row each are independent rows.
+        assert_eq!(read("label,p_1,cluster\n1,0.75,a\n0,0.5,b\n").unwrap().clusters(), None);
     }
 
     #[test]

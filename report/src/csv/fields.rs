@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::ReportError;
 use crate::files::{line_of, quoted};
+use crate::metrics::Clusters;
 
 /// The error about a line of a predictions file.
 pub(super) fn input(path: &Path, line: usize, column: Option<&str>, problem: String) -> ReportError {
@@ -24,6 +25,35 @@ pub(super) fn utf8<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, ReportEr
 /// machine and its number is exact.
 pub(super) fn fields(line: &str) -> Vec<&str> {
     line.split(',').map(unquote).collect()
+}
+
+/// The name of the last column of a file whose rows have clusters.
+pub(super) const CLUSTER: &str = "cluster";
+
+/// The names of the rows' clusters, where a file has that column.
+pub(super) struct ClusterColumn<'t>(Option<Vec<&'t str>>);
+
+impl<'t> ClusterColumn<'t> {
+    /// Takes the column off the header, if it is there.
+    pub fn new(header: &mut Vec<&str>) -> Self {
+        Self(header.pop_if(|name| *name == CLUSTER).map(|_| Vec::new()))
+    }
+
+    /// Takes the cell of the column off a line's fields.
+    ///
+    /// # Errors
+    /// A sentence where it is missing.
+    pub fn take(&mut self, fields: &mut Vec<&'t str>) -> Result<(), String> {
+        let Some(names) = &mut self.0 else { return Ok(()) };
+        let name = fields.pop().filter(|name| !name.is_empty());
+        names.push(name.ok_or("the cluster of the row is missing; each row has one, such as a patient's number")?);
+        Ok(())
+    }
+
+    /// The clusters; `None` without the column.
+    pub fn clusters(self) -> Option<Clusters> {
+        self.0.map(Clusters::new)
+    }
 }
 
 /// A field without spaces around it and without quotes.

@@ -1,5 +1,6 @@
 //! Predictions as CSV files, one row for each sample: `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes) of a
-//! classification, `target,mean_0,precision_0,...` of a regression.
+//! classification, `target,mean_0,precision_0,...` of a regression. A last column `cluster` has names or numbers without
+//! commas, the same for rows that belong together, such as the visits of one patient ([`Clusters`](crate::metrics::Clusters)).
 //!
 //! Values stay `f64` on their way in and out: 0.6 rounded to `f32` lies above the bin edge 0.6.
 

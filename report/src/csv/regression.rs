@@ -1,9 +1,10 @@
-//! Mixtures of Gaussians with their targets: `target,mean_0,precision_0,...`, or `target,mean,sd` of any model.
+//! Mixtures of Gaussians with their targets: `target,mean_0,precision_0,...`, or `target,mean,sd` of any model, and `cluster`
+//! where rows belong together.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::fields::{fields, input, unquote, utf8};
+use super::fields::{CLUSTER, ClusterColumn, fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
@@ -12,7 +13,7 @@ use crate::metrics::RegressionPredictions;
 const HEADER: &str = "`target,mean,sd`, or `target,mean_0,precision_0,...`";
 
 /// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one
-/// Gaussian for each particle, on the scale of the data.
+/// Gaussian for each particle, on the scale of the data; and a last column `cluster` where rows have clusters.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -21,11 +22,15 @@ pub fn write_regression(path: &Path, predictions: &RegressionPredictions<'_>) ->
     for n in 0..predictions.particles() {
         let _ = write!(text, ",mean_{n},precision_{n}");
     }
-    text.push('\n');
+    let clusters = predictions.clusters();
+    text += &clusters.map_or("\n".to_owned(), |_| format!(",{CLUSTER}\n"));
     for (row, target) in predictions.target().iter().enumerate() {
         let _ = write!(text, "{target}");
         for at in (row..predictions.mean().len()).step_by(predictions.rows()) {
             let _ = write!(text, ",{},{}", predictions.mean()[at], predictions.precision()[at]);
+        }
+        if let Some(clusters) = clusters {
+            let _ = write!(text, ",{}", clusters.of_rows()[row]);
         }
         text.push('\n');
     }
@@ -46,7 +51,9 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'
     let text = utf8(path, bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
     let mut lines = text.lines();
-    let header = lines.next().map(fields).unwrap_or_default();
+    let mut header = lines.next().map(fields).unwrap_or_default();
+    let count = header.len();
+    let mut clusters = ClusterColumn::new(&mut header);
     let particles = header.len().saturating_sub(1) / 2;
     let is_pair = |pair: &[&str]| {
         let [mean, spread] = pair else { return false };
@@ -57,11 +64,12 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'
     }
     let mut values = Vec::new();
     for (line, text) in (2..).zip(lines) {
-        let found = text.split(',').count();
-        if found != header.len() {
-            return Err(at(line, None, format!("{found} fields, where the header has {}", header.len())));
+        let mut row = fields(text);
+        if row.len() != count {
+            return Err(at(line, None, format!("{} fields, where the header has {count}", row.len())));
         }
-        for (column, field) in text.split(',').map(unquote).enumerate() {
+        clusters.take(&mut row).map_err(|problem| at(line, Some(CLUSTER), problem))?;
+        for (column, field) in row.into_iter().enumerate() {
             let value = component((column, header[column]), field);
             values.push(value.map_err(|problem| at(line, Some(header[column]), problem))?);
         }
@@ -71,7 +79,8 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'
     }
     let column = |at: usize| values.iter().skip(at).step_by(header.len()).copied();
     let every_second = |first: usize| (first..header.len()).step_by(2).flat_map(column).collect();
-    Ok(RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?)
+    let predictions = RegressionPredictions::new(particles, every_second(1), every_second(2), column(0).collect())?;
+    Ok(predictions.with_clusters(clusters.clusters())?)
 }
 
 /// Reads the target, a mean or, in every second column, a precision, which a standard deviation becomes.
@@ -99,6 +108,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::metrics::Clusters;
 
     #[test]
     fn predictions_of_a_regression_are_read_as_they_were_written() {
@@ -113,6 +123,13 @@ mod tests {
             "{text}"
         );
         assert_eq!(read_regression(&path).unwrap(), predictions);
+        let clustered = predictions.with_clusters(Clusters::new(["a", "b", "a"])).unwrap();
+        write_regression(&path, &clustered).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().ends_with(",0.3,7,0\n"));
+        assert_eq!(read_regression(&path).unwrap(), clustered);
+        fs::write(&path, "target,mean,sd,cluster\n1,1.5,2,a\n-2,0,0.5,\n").unwrap();
+        let error = read_regression(&path).unwrap_err().to_string();
+        assert!(error.contains("line 3, column cluster: the cluster of the row is missing"), "{error}");
     }
 
     #[test]

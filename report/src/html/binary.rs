@@ -4,7 +4,7 @@ use super::body::{Body, Card, NOTHING, interval, shares, shown, with_range};
 use super::classification;
 use super::pictures::Pictures;
 use crate::analysis::{BinaryAnalysis, ClassAnalysis};
-use crate::metrics::{Estimate, Metric, ThresholdRow, View, share_interval};
+use crate::metrics::{Estimate, Metric, ThresholdRow, View};
 use crate::text::{number, percent, rows, thousands};
 
 /// The thresholds of the page's table; `thresholds.csv` has all.
@@ -141,20 +141,19 @@ fn shown_rows(binary: &BinaryAnalysis) -> Vec<&ThresholdRow> {
 
 /// The line of a threshold.
 fn line(row: &ThresholdRow) -> Vec<String> {
-    let [tp, fp, missed, spared] = [row.true_positives, row.false_positives, row.false_negatives, row.true_negatives];
-    let share = |share: Option<f64>, of: usize| match share {
+    let share = |at: usize, share: Option<f64>| match share.zip(row.share_intervals[at]) {
         None => NOTHING.to_owned(),
-        Some(share) => with_range(percent(share), &shares(share_interval(share, of))),
+        Some((share, interval)) => with_range(percent(share), &shares(interval)),
     };
     let benefit =
         row.net_benefit_interval.map_or(String::new(), |of| format!("{} to {}", number(of.lo), number(of.hi)));
     vec![
         row.threshold.to_string(),
-        thousands(tp + fp),
-        share(row.sensitivity, tp + missed),
-        share(row.specificity, fp + spared),
-        share(row.ppv, tp + fp),
-        share(row.npv, missed + spared),
+        thousands(row.true_positives + row.false_positives),
+        share(0, row.sensitivity),
+        share(1, row.specificity),
+        share(2, row.ppv),
+        share(3, row.npv),
         with_range(number(row.net_benefit), &benefit),
         number(row.net_benefit_all),
     ]

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::metrics::{Interval, Unit};
+use crate::overall::Overall;
 use crate::svg::Picture;
-use crate::text::{escape, number, percent, points, thousands};
+use crate::text::{escape, number, percent, points, rows, thousands};
 
 /// The text in the place of a missing value.
 pub(super) const NOTHING: &str = "\u{2013}";
@@ -42,6 +43,14 @@ pub(super) fn with_range(value: String, range: &str) -> String {
 
 pub(super) fn or_dash(value: Option<f64>) -> String {
     value.map_or(NOTHING.to_owned(), number)
+}
+
+/// What the resamples of a report's intervals are of.
+pub(super) fn resampled(overall: &Overall) -> String {
+    match overall.size("clusters") {
+        Some(clusters) => format!("{} clusters of {}", thousands(clusters), rows(overall.n)),
+        None => rows(overall.n),
+    }
 }
 
 /// A headline number: name, value, a note below.

@@ -1,6 +1,6 @@
 //! The sections that only a classification has.
 
-use super::body::{Body, Card, NOTHING, count, interval, or_dash, shown};
+use super::body::{Body, Card, NOTHING, count, interval, or_dash, resampled, shown};
 use crate::analysis::{ClassAnalysis, Selective};
 use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};
@@ -39,8 +39,9 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     }
     if let Some(intervals) = intervals {
         body.note(&format!(
-            "In small print below a number: its 95 % interval over {} resamples of the rows, of the accuracy Wilson's.",
-            count(intervals.resamples)
+            "In small print below a number: its 95 % interval over {} resamples of the {}, of the accuracy Wilson's.",
+            count(intervals.resamples),
+            resampled(overall)
         ));
     }
 }

@@ -30,12 +30,14 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
     if worst_first {
         body.note(ORDER);
     }
-    if shown.iter().any(|group| group.confidence_intervals.is_some()) {
-        body.note(
-            "In small print below a number: its 95 % interval over resamples of the group's rows, of the accuracy Wilson's, of slope \
-             and calibration in the large Wald's; none where all rows give the same. The ECE of few rows is too large by chance; its interval is corrected for that.",
-        );
-    }
+    let of = match shown.first().is_some_and(|group| group.overall.get("rmse").is_some()) {
+        true => "of coverages Wilson's; none where all rows give the same.",
+        false => {
+            "of the accuracy Wilson's, of slope and calibration in the large Wald's; none where all rows give the same. The ECE of \
+             few rows is too large by chance; its interval is corrected for that."
+        }
+    };
+    body.note(&format!("In small print below a number: its 95 % interval over resamples of the group's rows, {of}"));
     body.note("Of well calibrated groups about one in 20 has another verdict by chance, with two classes one in 15.");
 }
 
@@ -65,10 +67,10 @@ fn shown_groups(groups: &[GroupAnalysis]) -> Vec<&GroupAnalysis> {
     order.into_iter().map(|at| &groups[at]).collect()
 }
 
-/// One line for each group: of the metrics that runs are compared by, those with an interval, or all where none has one.
+/// One line for each group: of the metrics that runs are compared by, those with an interval.
 fn of_rows(body: &mut Body, groups: &[&GroupAnalysis]) {
     let Some(first) = groups.first() else { return };
-    let has_interval = |key| first.confidence_intervals.as_ref().is_none_or(|of| of.has(key));
+    let has_interval = |key| first.confidence_intervals.has(key);
     let in_view = [View::Comparison, View::Group].into_iter().flat_map(|view| first.overall.in_view(view));
     let in_view = in_view.map(|(metric, _)| metric);
     let has_value = |metric: &&Metric| groups.iter().any(|group| group.overall.get(metric.key).is_some());
@@ -90,7 +92,7 @@ pub(super) fn table(body: &mut Body, what: &str, metrics: &[&Metric], groups: &[
 
 /// A value with its interval below it, if that has a width.
 fn cell(group: &GroupAnalysis, metric: &Metric) -> String {
-    let range = group.confidence_intervals.as_ref().and_then(|of| of.get(metric.key));
+    let range = group.confidence_intervals.get(metric.key);
     let range = interval(metric.unit, range.filter(|Interval { lo, hi }| lo < hi));
     let value = shown(metric.unit, group.overall.get(metric.key));
     with_range(value, &range)

@@ -1,6 +1,6 @@
 //! The sections that only a regression has.
 
-use super::body::{Body, Card, count, interval, or_dash, shown};
+use super::body::{Body, Card, count, interval, or_dash, resampled, shown};
 use crate::analysis::RegressionAnalysis;
 use crate::metrics::{Metric, View};
 use crate::text::{number, percent, points, rows};
@@ -32,7 +32,7 @@ pub(super) fn cards(body: &mut Body, analysis: &RegressionAnalysis) {
         body.note(&format!(
             "In small print below RMSE, MAE, mean error, CRPS and NLL: the 95 % interval over {} resamples of the {}.",
             count(intervals.resamples),
-            rows(overall.n)
+            resampled(overall)
         ));
     }
 }

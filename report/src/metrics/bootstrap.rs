@@ -1,35 +1,38 @@
-//! Bootstrap over rows (Efron 1979): how far a score varies with the sampling of the test rows.
+//! Bootstrap over rows (Efron 1979), or over clusters of rows (Davison and Hinkley 1997, section 3.8): how far a score varies
+//! with the sampling of the test rows.
 
 use rand::{Rng, RngExt};
 use serde::{Serialize, Serializer};
 
 use super::calibration::{BinRule, bin_index};
-use super::error::MetricError;
+use super::clusters::Clusters;
+use super::error::{MetricError, check_length};
 use super::interval::Interval;
-use super::metric::{Metric, Resampled, ResampledTargets};
+use super::metric::{ClassStatistic, Metric, TargetStatistic};
 use super::ranking::Ranking;
 use super::scored::{ScoredClasses, ScoredTargets};
-use super::share::{share_interval, share_interval_of};
+use super::share::{Share, share_interval};
 use super::table::Evaluation;
 
 /// Percentile intervals of several statistics that share their resamples.
 ///
 /// # Arguments
 /// * `rows`: number of rows to draw from, with replacement, `rows` at a time
+/// * `clusters`: those of the rows, which are drawn whole and as many at a time as there are; `None` of independent rows
 /// * `resamples`: number of draws; 1,000 for 95 %
 /// * `level`: mass between the two percentiles, such as 0.95
 /// * `count`: number of statistics `S`
-/// * `statistics`: writes the statistics `[S]` of the drawn row indices `[rows]`; values that are not finite are left
-///   out of their percentiles
+/// * `statistics`: writes the statistics `[S]` of the drawn row indices, `[rows]` where rows are independent; values that are
+///   not finite are left out of their percentiles
 /// * `rng`: the source of the draws, so that a report can be repeated
 ///
 /// # Returns
 /// One interval per statistic, `[S]`; `None` where no resample gave a number.
 ///
 /// # Errors
-/// No rows, or a level outside (0, 1).
+/// No rows, clusters of another number of rows, or a level outside (0, 1).
 pub fn percentile_bootstrap<R: Rng + ?Sized>(
-    rows: usize,
+    (rows, clusters): (usize, Option<&Clusters>),
     resamples: usize,
     level: f64,
     count: usize,
@@ -42,11 +45,20 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
     if !(level > 0.0 && level < 1.0) {
         return Err(MetricError::Share { what: "the level of the interval", value: level });
     }
+    check_length("clusters", clusters.map_or(rows, Clusters::rows), rows)?;
+    let of_clusters = clusters.map(Clusters::rows_of_each);
     let mut drawn = vec![0; rows];
     let mut found = vec![0.0; count];
     let mut values: Vec<Vec<f64>> = (0..count).map(|_| Vec::with_capacity(resamples)).collect();
     for _ in 0..resamples {
-        drawn.iter_mut().for_each(|row| *row = rng.random_range(0..rows));
+        match &of_clusters {
+            None => drawn.iter_mut().for_each(|row| *row = rng.random_range(0..rows)),
+            Some(of_clusters) => {
+                drawn.clear();
+                (0..of_clusters.len())
+                    .for_each(|_| drawn.extend_from_slice(&of_clusters[rng.random_range(0..of_clusters.len())]));
+            }
+        }
         statistics(&drawn, &mut found);
         for (of_statistic, value) in values.iter_mut().zip(&found) {
             if value.is_finite() {
@@ -71,6 +83,10 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
 /// and Hinkley 1997), which takes this off again. It begins at 0 where outcomes that are drawn from the confidences
 /// themselves have as large an error with a probability above half of the mass outside of the interval, and always holds the
 /// estimate.
+///
+/// Of rows with clusters, clusters are resampled; Wilson's intervals have the rows over the design effect in the place of the
+/// rows, and Wald's the variance by clusters. The calibration error by chance is then that of the rows' confidence less
+/// outcome, in each cluster with a random sign (the wild bootstrap: Cameron, Gelbach and Miller 2008).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoreIntervals {
     /// Mass of every interval.
@@ -88,7 +104,7 @@ impl ScoreIntervals {
     pub(crate) fn of_evaluation(of: &Evaluation, gap: Option<Interval>) -> Self {
         let share = |(metric, value): (&'static Metric, Option<f64>)| {
             let range = value.filter(|_| of.rows > 0).map(|share| share_interval(share, of.rows));
-            metric.share_of_rows.then_some((metric.key, range))
+            metric.is_share_of_rows().then_some((metric.key, range))
         };
         let intervals = of.values().filter_map(share).chain([("signed_gap", gap)]).collect();
         Self { level: 0.95, resamples: 0, intervals }
@@ -120,18 +136,22 @@ pub fn score_intervals<R: Rng + ?Sized>(
     rng: &mut R,
 ) -> Result<ScoreIntervals, MetricError> {
     let bins = scored.bins();
-    let resampled = |metric: &'static Metric| Some((metric.key, metric.classes?.resampled?));
-    let (keys, statistics): (Vec<&str>, Vec<Resampled>) = Metric::all().filter_map(resampled).unzip();
+    let with_interval = |metric: &'static Metric| Some((metric.key, metric.classes?.statistic?));
+    let is_share = |(_, statistic): &(_, ClassStatistic)| matches!(statistic, ClassStatistic::Share(_));
+    let (shares, resampled): (Vec<_>, Vec<_>) = Metric::all().filter_map(with_interval).partition(is_share);
+    let (keys, statistics): (Vec<&str>, Vec<ClassStatistic>) = resampled.into_iter().unzip();
     let count = keys.len();
-    let score = |statistic: &Resampled, row: &[f64], label: usize| match statistic {
-        Resampled::Mean(score) | Resampled::AbsoluteInBins(score) => score(row, label),
-        Resampled::Ranked(_) => 0.0,
+    let score = |statistic: &ClassStatistic, row: &[f64], label: usize| match statistic {
+        ClassStatistic::Share(score) | ClassStatistic::Mean(score) | ClassStatistic::AbsoluteInBins(score) => {
+            score(row, label)
+        }
+        ClassStatistic::Ranked(_) => 0.0,
     };
     // Scores of every row, `[n, S]`, and the bin of its confidence.
     let scores: Vec<f64> =
         scored.rows().flat_map(|(row, label)| statistics.iter().map(move |s| score(s, row, label))).collect();
     let bin: Vec<usize> = scored.confidence().iter().map(|p| bin_index(*p, bins, BinRule::UpperClosed)).collect();
-    let in_bins = |statistic: &Resampled| matches!(statistic, Resampled::AbsoluteInBins(_));
+    let in_bins = |statistic: &ClassStatistic| matches!(statistic, ClassStatistic::AbsoluteInBins(_));
     let binned: Vec<usize> = (0..count).filter(|at| in_bins(&statistics[*at])).collect();
     let mut sums_of_bins = vec![0.0; bins];
     let ranking = scored.ranking();
@@ -152,16 +172,16 @@ pub fn score_intervals<R: Rng + ?Sized>(
             (ranking, &*times)
         });
         for (sum, statistic) in sums.iter_mut().zip(&statistics) {
-            if let Resampled::Ranked(of) = statistic {
+            if let ClassStatistic::Ranked(of) = statistic {
                 *sum = ranked.and_then(|(ranking, times)| of(ranking, times)).unwrap_or(f64::NAN);
             }
         }
     };
-    let mut intervals = percentile_bootstrap(bin.len(), resamples, level, count, statistics_of, rng)?;
+    let clusters = scored.clusters();
+    let mut intervals = percentile_bootstrap((bin.len(), clusters), resamples, level, count, statistics_of, rng)?;
     for at in binned {
         intervals[at] = intervals[at].zip(scored.top().ece()).and_then(|(percentiles, error)| {
-            let by_chance =
-                error_by_chance((scored.confidence(), &bin, bins), resamples, 1.0 - 0.5 * (1.0 - level), rng)?;
+            let by_chance = error_by_chance(scored, &bin, resamples, 1.0 - 0.5 * (1.0 - level), rng)?;
             let lo = if error <= by_chance { 0.0 } else { (2.0 * error - percentiles.hi).clamp(0.0, error) };
             Some(Interval { lo, hi: (2.0 * error - percentiles.lo).clamp(error, 1.0) })
         });
@@ -171,15 +191,15 @@ pub fn score_intervals<R: Rng + ?Sized>(
         Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
     };
     let of_gap = |(key, interval)| match key {
-        "signed_gap" => (key, scored.top().interval_of_gap(level, interval)),
+        "signed_gap" => (key, scored.top().interval_of_gap(level, interval, scored.independent())),
         _ => (key, interval),
     };
-    let shares = Metric::all().filter_map(|metric| {
-        let of = metric.classes.filter(|_| metric.share_of_rows)?.of;
-        Some((metric.key, of(scored).map(|share| share_interval_of(level, share, bin.len()))))
-    });
+    let share = |(key, statistic): (_, ClassStatistic)| {
+        let has = scored.rows().map(|(row, label)| score(&statistic, row, label) > 0.0).enumerate();
+        (key, Share::of(clusters, has).map(|share| share.interval(level)))
+    };
     let resampled = keys.into_iter().zip(intervals).map(of_gap);
-    let intervals = shares.chain(resampled).chain(Metric::all().filter_map(estimated)).collect();
+    let intervals = shares.into_iter().map(share).chain(resampled).chain(Metric::all().filter_map(estimated)).collect();
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 
@@ -194,40 +214,59 @@ pub fn target_intervals<R: Rng + ?Sized>(
     level: f64,
     rng: &mut R,
 ) -> Result<ScoreIntervals, MetricError> {
-    let resampled = |metric: &'static Metric| Some((metric.key, metric.targets?.resampled?));
-    let (keys, statistics): (Vec<&str>, Vec<ResampledTargets>) = Metric::all().filter_map(resampled).unzip();
-    let of_rows = |statistic: &ResampledTargets| match statistic {
-        ResampledTargets::Mean(of) | ResampledTargets::RootMean(of) => of(scored),
+    let with_interval = |metric: &'static Metric| Some((metric.key, metric.targets?.statistic?));
+    let is_share = |(_, statistic): &(_, TargetStatistic)| matches!(statistic, TargetStatistic::Share(_));
+    let (shares, resampled): (Vec<_>, Vec<_>) = Metric::all().filter_map(with_interval).partition(is_share);
+    let (keys, statistics): (Vec<&str>, Vec<TargetStatistic>) = resampled.into_iter().unzip();
+    let of_rows = |statistic: &TargetStatistic| match statistic {
+        TargetStatistic::Share(of) | TargetStatistic::Mean(of) | TargetStatistic::RootMean(of) => of(scored),
     };
     let scores: Vec<Vec<f64>> = statistics.iter().map(of_rows).collect();
-    let rows = scored.predictions().rows();
+    let (rows, clusters) = (scored.predictions().rows(), scored.predictions().clusters());
     let statistics_of = |drawn: &[usize], found: &mut [f64]| {
         for ((found, scores), statistic) in found.iter_mut().zip(&scores).zip(&statistics) {
             let mean = drawn.iter().map(|row| scores[*row]).sum::<f64>() / drawn.len() as f64;
-            *found = if matches!(statistic, ResampledTargets::RootMean(_)) { mean.sqrt() } else { mean };
+            *found = if matches!(statistic, TargetStatistic::RootMean(_)) { mean.sqrt() } else { mean };
         }
     };
-    let intervals = percentile_bootstrap(rows, resamples, level, keys.len(), statistics_of, rng)?;
-    let shares = Metric::all().filter_map(|metric| {
-        let of = metric.targets.filter(|_| metric.share_of_rows)?.of;
-        Some((metric.key, of(scored).map(|share| share_interval_of(level, share, rows))))
-    });
-    Ok(ScoreIntervals { level, resamples, intervals: keys.into_iter().zip(intervals).chain(shares).collect() })
+    let intervals = percentile_bootstrap((rows, clusters), resamples, level, keys.len(), statistics_of, rng)?;
+    let share = |(key, statistic): (_, TargetStatistic)| {
+        let has = of_rows(&statistic);
+        let share = Share::of(clusters, has.iter().map(|value| *value > 0.0).enumerate());
+        (key, share.map(|share| share.interval(level)))
+    };
+    let intervals = keys.into_iter().zip(intervals).chain(shares.into_iter().map(share)).collect();
+    Ok(ScoreIntervals { level, resamples, intervals })
 }
 
-/// The percentile of the calibration error of rows with these confidences and bins, where outcomes are drawn with the
-/// probabilities that the confidences say.
+/// The percentile of the calibration error of rows with these bins that chance alone gives: of independent rows, where
+/// outcomes are drawn with the probabilities that the confidences say; of clusters, where the rows' confidence less outcome
+/// has in each cluster a random sign.
 fn error_by_chance<R: Rng + ?Sized>(
-    (confidence, bin, bins): (&[f64], &[usize], usize),
+    scored: &ScoredClasses<'_>,
+    bin: &[usize],
     resamples: usize,
     share: f64,
     rng: &mut R,
 ) -> Option<f64> {
-    let mut sums = vec![0.0; bins];
+    let confidence = scored.confidence();
+    let mut sums = vec![0.0; scored.bins()];
+    let mut signs = vec![0.0; scored.clusters().map_or(0, Clusters::count)];
     let mut error = || {
         sums.fill(0.0);
-        for (p, bin) in confidence.iter().zip(bin) {
-            sums[*bin] += p - f64::from(u8::from(rng.random::<f64>() < *p));
+        match scored.clusters() {
+            None => {
+                for (p, bin) in confidence.iter().zip(bin) {
+                    sums[*bin] += p - f64::from(u8::from(rng.random::<f64>() < *p));
+                }
+            }
+            Some(clusters) => {
+                signs.fill_with(|| if rng.random::<bool>() { 1.0 } else { -1.0 });
+                let rows = confidence.iter().zip(scored.correct()).zip(clusters.of_rows());
+                for (((p, right), cluster), bin) in rows.zip(bin) {
+                    sums[*bin] += signs[*cluster] * (p - f64::from(u8::from(*right)));
+                }
+            }
         }
         sums.iter().map(|sum: &f64| sum.abs()).sum::<f64>() / confidence.len() as f64
     };
@@ -259,7 +298,7 @@ mod tests {
         let mean = |rows: &[usize], found: &mut [f64]| {
             found[0] = rows.iter().map(|&i| values[i]).sum::<f64>() / rows.len() as f64;
         };
-        let interval = percentile_bootstrap(400, 2000, 0.95, 1, mean, &mut rng)?[0];
+        let interval = percentile_bootstrap((400, None), 2000, 0.95, 1, mean, &mut rng)?[0];
         // 0.25 +- 1.96 sqrt(0.25 * 0.75 / 400) = 0.2076 .. 0.2924; 2,000 draws leave an error of
         // about 0.002.
         let interval = interval.ok_or(MetricError::NoRows)?;
@@ -268,9 +307,65 @@ mod tests {
     }
 
     #[test]
+    fn clusters_are_drawn_whole() -> Result<(), MetricError> {
+        // 100 clusters of four equal rows: the interval of 100 rows, ± 1.96 sqrt(0.25 · 0.75 / 100).
+        let clusters = Clusters::new((0..400).map(|row| row / 4));
+        let value = |row: usize| f64::from(u8::from(row / 4 % 4 == 0));
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mean = |rows: &[usize], found: &mut [f64]| {
+            found[0] = rows.iter().map(|&i| value(i)).sum::<f64>() / rows.len() as f64;
+        };
+        let interval = percentile_bootstrap((400, Some(&clusters)), 2000, 0.95, 1, mean, &mut rng)?[0];
+        let interval = interval.ok_or(MetricError::NoRows)?;
+        assert!((interval.lo - 0.1651).abs() < 0.012 && (interval.hi - 0.3349).abs() < 0.012, "{interval:?}");
+        let short = percentile_bootstrap((7, Some(&clusters)), 10, 0.95, 1, |_, _| {}, &mut rng);
+        assert!(matches!(short, Err(MetricError::Length { what: "clusters", got: 400, expected: 7 })), "{short:?}");
+        Ok(())
+    }
+
+    /// How often intervals hold the value of the population, of 200 samples of patients with four alike visits each, and
+    /// how often the ECE of calibrated predictions begins at 0.
+    fn held(clustered: bool) -> Result<[usize; 4], MetricError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut held = [0; 4];
+        for _ in 0..200 {
+            let (mut labels, mut rows) = (Vec::new(), Vec::new());
+            for _ in 0..60 {
+                let p = [0.2, 0.4, 0.7, 0.9][rng.random_range(0..4)];
+                let label = usize::from(rng.random::<f64>() < p);
+                (0..4).for_each(|_| labels.push(label));
+                (0..4).for_each(|_| rows.extend([1.0 - p, p]));
+            }
+            let clusters = clustered.then(|| Clusters::new((0..240).map(|row| row / 4)));
+            let predictions = ClassPredictions::new(labels, 2, rows)?.with_clusters(clusters)?;
+            let scored = ScoredClasses::of_predictions(&predictions, 10)?;
+            let intervals = score_intervals(&scored, 200, 0.95, &mut rng)?;
+            // Right with .8, .6, .7 and .9: .75; the gap is 0, and the slope 1.
+            for (held, (key, value)) in
+                held.iter_mut().zip([("accuracy", 0.75), ("signed_gap", 0.0), ("ece", 0.0), ("calibration_slope", 1.0)])
+            {
+                let Interval { lo, hi } = intervals.get(key).ok_or(MetricError::NoRows)?;
+                *held += usize::from(lo <= value && value <= hi);
+            }
+        }
+        Ok(held)
+    }
+
+    #[test]
+    fn intervals_by_clusters_hold_the_population_and_those_by_rows_do_not() -> Result<(), MetricError> {
+        // Of intervals of 95 %, 182 or fewer of 200 have a probability of .01.
+        let by_clusters = held(true)?;
+        assert!(by_clusters.iter().all(|held| *held >= 180), "{by_clusters:?}");
+        let by_rows = held(false)?;
+        assert!(by_rows.iter().all(|held| *held < 160), "{by_rows:?}");
+        Ok(())
+    }
+
+    #[test]
     fn one_row_has_an_interval_without_width() -> Result<(), MetricError> {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let got = percentile_bootstrap(1, 10, 0.95, 2, |_, found| found.copy_from_slice(&[0.5, f64::NAN]), &mut rng)?;
+        let got =
+            percentile_bootstrap((1, None), 10, 0.95, 2, |_, found| found.copy_from_slice(&[0.5, f64::NAN]), &mut rng)?;
         assert_eq!(got, [Some(Interval { lo: 0.5, hi: 0.5 }), None]);
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{MetricError, check_finite, check_length, finite};
 use super::interval::Interval;
 use super::predictions::ClassPredictions;
-use super::share::share_interval_of;
+use super::share::wilson;
 
 /// Largest number of bins.
 pub const MAX_BINS: usize = 100_000;
@@ -199,13 +199,25 @@ impl Calibration {
     }
 
     /// The interval of the signed gap: `interval`, unless every row is right, or every row wrong. Resampled rows are then so
-    /// too, and the variance is that of the confidence alone; the interval is that of the accuracy instead (Wilson's).
-    pub(super) fn interval_of_gap(&self, level: f64, interval: Option<Interval>) -> Option<Interval> {
+    /// too, and the variance is that of the confidence alone; the interval is that of the accuracy instead (Wilson's), of so
+    /// many independent rows.
+    pub(super) fn interval_of_gap(
+        &self,
+        level: f64,
+        interval: Option<Interval>,
+        independent: usize,
+    ) -> Option<Interval> {
         let are_all = |share: f64| self.filled().all(|(bin, _)| bin.accuracy == Some(share));
         let confidence = self.mean_confidence().filter(|_| are_all(1.0) || are_all(0.0));
         let Some((confidence, gap)) = confidence.zip(self.signed_gap()) else { return interval };
-        let Interval { lo, hi } = share_interval_of(level, (confidence - gap).clamp(0.0, 1.0), self.n);
+        let Interval { lo, hi } = wilson(level, (confidence - gap).clamp(0.0, 1.0), independent as f64);
         Some(Interval { lo: confidence - hi, hi: confidence - lo })
+    }
+
+    /// The 95 % interval of the accuracy of each bin that has rows, of independent rows (Wilson).
+    pub(crate) fn accuracy_intervals(&self) -> Vec<Option<Interval>> {
+        let of = |bin: &Bin| Some(wilson(0.95, bin.accuracy?, bin.n as f64));
+        self.bins.iter().map(of).collect()
     }
 
     /// Mean confidence.

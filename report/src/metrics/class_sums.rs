@@ -256,7 +256,7 @@ impl ClassSums {
         // An accuracy of 0 and of 1 are its ends, which few rows would exceed.
         let confidence = calibration.mean_confidence()?;
         let (lo, hi) = (finite(gap - half)?.max(confidence - 1.0), finite(gap + half)?.min(confidence));
-        calibration.interval_of_gap(0.95, Some(Interval { lo, hi }))
+        calibration.interval_of_gap(0.95, Some(Interval { lo, hi }), rows)
     }
 }
 

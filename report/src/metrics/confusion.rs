@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::interval::Interval;
 use super::predictions::{ClassPredictions, argmax};
-use super::share::share_interval;
+use super::share::Share;
 
 /// The numbers of rows of every class that are predicted as every class.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Confusion {
     counts: Vec<usize>,
     /// Sums of the confidences of the same rows, `[C, C]`.
     confidence: Vec<f64>,
+    /// Their shares of the rows of the label, `[C, C]`; `None` where there is none of them.
+    shares: Vec<Option<Share>>,
 }
 
 /// Rows of one class that are predicted as another one.
@@ -27,7 +29,7 @@ pub struct ConfusedPair {
     pub n: usize,
     /// Their share of the rows of the class.
     pub share: f64,
-    /// The 95 % interval of this share (Wilson).
+    /// The 95 % interval of this share (Wilson), by clusters where the rows have them.
     pub share_interval: Interval,
     /// Mean confidence of these predictions, all of which are wrong.
     pub confidence: f64,
@@ -43,7 +45,17 @@ impl Confusion {
             counts[label * classes + predicted] += 1;
             confidence[label * classes + predicted] += row[predicted];
         }
-        Self { classes, counts, confidence }
+        let predicted = predictions.top_label().predicted;
+        let clusters = predictions.clusters();
+        let mut rows_of = vec![Vec::new(); classes];
+        predictions.labels().iter().enumerate().for_each(|(row, &label)| rows_of[label].push(row));
+        let share = |(label, as_class): (usize, usize)| {
+            Share::of(clusters, rows_of[label].iter().map(|&row| (row, predicted[row] == as_class)))
+        };
+        let pairs = (0..classes).flat_map(|label| (0..classes).map(move |as_class| (label, as_class)));
+        // Of the many pairs without a row no share is asked for.
+        let shares = pairs.zip(&counts).map(|(pair, n)| if *n > 0 { share(pair) } else { None }).collect();
+        Self { classes, counts, confidence, shares }
     }
 
     /// Number of classes `C`.
@@ -60,19 +72,17 @@ impl Confusion {
     /// of label and prediction.
     pub fn confused(&self) -> Vec<ConfusedPair> {
         let of_label = |(label, row): (usize, &[usize])| {
-            let all: usize = row.iter().sum();
             let pair = move |(predicted, &n): (usize, &usize)| {
-                let share = n as f64 / all as f64;
-                let confidence = self.confidence[label * self.classes + predicted] / n as f64;
-                let pair = || ConfusedPair {
+                let at = label * self.classes + predicted;
+                let share = self.shares[at].filter(|_| predicted != label)?;
+                Some(ConfusedPair {
                     label,
                     predicted,
                     n,
-                    share,
-                    share_interval: share_interval(share, all),
-                    confidence,
-                };
-                (n > 0 && predicted != label).then(pair)
+                    share: share.value,
+                    share_interval: share.interval(0.95),
+                    confidence: self.confidence[at] / n as f64,
+                })
             };
             row.iter().enumerate().filter_map(pair).collect::<Vec<_>>()
         };
@@ -85,6 +95,7 @@ impl Confusion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::share_interval;
 
     #[test]
     fn pairs_are_sorted_by_their_rows_and_have_the_confidence_of_the_mistakes() {

@@ -6,9 +6,11 @@
 
 use serde::Serialize;
 
+use super::clusters::{Clusters, design_effect};
 use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::ClassPredictions;
+use super::share::Share;
 
 /// A gain in hits below this is rounding.
 const ROUNDING: f64 = 1e-9;
@@ -34,17 +36,67 @@ pub struct ThresholdRow {
     pub ppv: Option<f64>,
     /// Share of the other rows that are of class 0.
     pub npv: Option<f64>,
+    /// The 95 % intervals of these four shares (Wilson), by clusters where the rows have them.
+    #[serde(skip)]
+    pub share_intervals: [Option<Interval>; 4],
     /// Net benefit of flagging by the threshold, in hits per row.
     pub net_benefit: f64,
-    /// Its 95 % interval, that of a mean over rows; `None` where all rows have the same part in it.
+    /// Its 95 % interval, that of a mean over rows or clusters; `None` where all rows have the same part in it.
     pub net_benefit_interval: Option<Interval>,
     /// Net benefit of flagging every row. That of flagging none is 0.
     pub net_benefit_all: f64,
+    /// Whether the net benefit is above that of flagging every row and of flagging none, and whether it is so beyond chance.
+    #[serde(skip)]
+    useful: (bool, bool),
+}
+
+/// What the rows at a threshold tell beside as many independent rows.
+#[derive(Debug, Clone, Copy)]
+struct Sampling {
+    /// The independent rows behind sensitivity, specificity, PPV and NPV.
+    shares: [f64; 4],
+    /// The design effects of the net benefit, which is its difference from flagging none, and of that from flagging every row.
+    benefit: [f64; 2],
+}
+
+/// The parts of a hit, a false alarm, a missed row and a spared row in the net benefit, or in a difference of two.
+type Parts = [f64; 4];
+
+/// The parts in the net benefit less that of flagging none, and less that of flagging every row: a row that is spared is an
+/// alarm less, and one that is missed a hit less. A false alarm costs so many hits.
+fn parts(weight: f64) -> [Parts; 2] {
+    [[1.0, -weight, 0.0, 0.0], [0.0, 0.0, -1.0, weight]]
+}
+
+impl Sampling {
+    /// Of independent rows, from the counts of hits, false alarms, missed and spared rows.
+    fn independent([tp, fp, missed, spared]: [usize; 4]) -> Self {
+        let shares = [tp + missed, fp + spared, tp + fp, missed + spared].map(|rows| rows as f64);
+        Self { shares, benefit: [1.0; 2] }
+    }
+
+    /// Of clusters.
+    fn of(clusters: &Clusters, predictions: &ClassPredictions<'_>, threshold: f64) -> Self {
+        // 0 a hit, 1 a false alarm, 2 a missed row, 3 a spared one.
+        let kind = |(row, label): (&[f64], &usize)| 2 * usize::from(row[1] < threshold) + usize::from(*label != 1);
+        let kinds: Vec<usize> = predictions.rows().zip(predictions.labels()).map(kind).collect();
+        let rows = || kinds.iter().copied().enumerate();
+        let share = |has: usize, lacks: usize| {
+            let of = rows().filter(move |(_, kind)| *kind == has || *kind == lacks);
+            Share::of(Some(clusters), of.map(|(row, kind)| (row, kind == has))).map_or(0.0, |share| share.independent)
+        };
+        let effect = |parts: Parts| design_effect(Some(clusters), rows().map(|(row, kind)| (row, parts[kind])));
+        Self {
+            shares: [share(0, 2), share(3, 1), share(0, 1), share(3, 2)],
+            benefit: parts(threshold / (1.0 - threshold)).map(effect),
+        }
+    }
 }
 
 impl ThresholdRow {
-    /// The row of a threshold from its counts; there is at least one row.
-    fn new(threshold: f64, [tp, fp, fn_, tn]: [usize; 4]) -> Self {
+    /// The row of a threshold from its counts of hits, false alarms, missed and spared rows; there is at least one row.
+    fn new(threshold: f64, counts: [usize; 4], sampling: &Sampling) -> Self {
+        let [tp, fp, fn_, tn] = counts;
         let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
         let rows = (tp + fp + fn_ + tn) as f64;
         let weight = threshold / (1.0 - threshold);
@@ -52,48 +104,63 @@ impl ThresholdRow {
         let net_benefit = benefit(tp, fp);
         // A hit has the part 1 in the mean, a false alarm the part −weight, any other row 0.
         let variance = (tp as f64 + fp as f64 * weight * weight) / rows - net_benefit * net_benefit;
-        let half = two_sided_quantile(0.95) * (variance.max(0.0) / rows).sqrt();
+        let half = two_sided_quantile(0.95) * (sampling.benefit[0] * variance.max(0.0) / rows).sqrt();
         let alike = [tp, fp, fn_ + tn].iter().filter(|count| **count > 0).count() == 1;
+        let shares = [share(tp, tp + fn_), share(tn, tn + fp), share(tp, tp + fp), share(tn, tn + fn_)];
+        let [sensitivity, specificity, ppv, npv] = shares;
+        let interval = |at: usize| {
+            let share = shares[at].map(|value| Share { value, independent: sampling.shares[at] })?;
+            Some(share.interval(0.95))
+        };
         Self {
             threshold,
             true_positives: tp,
             false_positives: fp,
             false_negatives: fn_,
             true_negatives: tn,
-            sensitivity: share(tp, tp + fn_),
-            specificity: share(tn, tn + fp),
-            ppv: share(tp, tp + fp),
-            npv: share(tn, tn + fn_),
+            sensitivity,
+            specificity,
+            ppv,
+            npv,
+            share_intervals: [interval(0), interval(1), interval(2), interval(3)],
             net_benefit,
             net_benefit_interval: (!alike).then_some(Interval { lo: net_benefit - half, hi: net_benefit + half }),
             net_benefit_all: benefit(tp + fn_, fp + tn),
+            useful: useful(threshold, counts, sampling.benefit),
         }
     }
 
     /// Whether the net benefit is above that of flagging every row and of flagging none, and whether it is so beyond
     /// chance: whether both differences have 95 % intervals above 0, counting one false alarm and one missed row more than
-    /// there are, because none among few rows does not mean that there are none.
+    /// there are, because none among few rows does not mean that there are none. Of clusters, as many more as are worth one
+    /// independent row.
     pub fn is_useful(&self) -> (bool, bool) {
-        let rows = self.rows() as f64;
-        let weight = self.threshold / (1.0 - self.threshold);
-        // From counts, so that equal benefits are equal. Beside flagging all, a row that is spared is an alarm less, and one
-        // that is missed a hit less.
-        let flag = |more: f64| (self.true_positives as f64, -(self.false_positives as f64) - more);
-        let spare = |more: f64| (-(self.false_negatives as f64) - more, self.true_negatives as f64);
-        let gain = |(hits, alarms): (f64, f64)| hits + alarms * weight;
-        let least = |(hits, alarms): (f64, f64)| {
-            let sum = gain((hits, alarms));
-            let variance = (hits.abs() + alarms.abs() * weight * weight) / rows - (sum / rows).powi(2);
-            sum - two_sided_quantile(0.95) * (variance.max(0.0) * rows).sqrt()
-        };
-        let above = |values: [f64; 2]| values.iter().all(|value| *value > ROUNDING);
-        (above([gain(flag(0.0)), gain(spare(0.0))]), above([least(flag(1.0)), least(spare(1.0))]))
+        self.useful
     }
+}
 
-    /// Number of rows.
-    fn rows(&self) -> usize {
-        self.true_positives + self.false_positives + self.false_negatives + self.true_negatives
-    }
+/// See [`ThresholdRow::is_useful`].
+fn useful(threshold: f64, counts: [usize; 4], design_effects: [f64; 2]) -> (bool, bool) {
+    let rows = counts.iter().sum::<usize>() as f64;
+    let weight = threshold / (1.0 - threshold);
+    let [flag, spare] = parts(weight);
+    // The sum of the parts and that of their squares, with so many more rows of an adverse kind. From counts, so that equal
+    // benefits are equal.
+    let sums = |parts: Parts, adverse: usize, more: f64| {
+        let rows = |kind: usize| counts[kind] as f64 + if kind == adverse { more } else { 0.0 };
+        (0..4).fold((0.0, 0.0), |(sum, squares), kind| {
+            (sum + rows(kind) * parts[kind], squares + rows(kind) * parts[kind].powi(2))
+        })
+    };
+    let gain = |parts: Parts| sums(parts, 0, 0.0).0;
+    let least = |parts: Parts, adverse: usize, effect: f64| {
+        let (sum, squares) = sums(parts, adverse, effect);
+        let variance = squares / rows - (sum / rows).powi(2);
+        sum - two_sided_quantile(0.95) * (effect * variance.max(0.0) * rows).sqrt()
+    };
+    let above = |values: [f64; 2]| values.iter().all(|value| *value > ROUNDING);
+    let [of_flag, of_spare] = design_effects;
+    (above([gain(flag), gain(spare)]), above([least(flag, 1, of_flag), least(spare, 2, of_spare)]))
 }
 
 /// The thresholds of a decision curve: 0.001 to 0.009 by 0.001, then 0.01 to 0.99 by 0.01.
@@ -117,7 +184,12 @@ pub fn threshold_table(predictions: &ClassPredictions<'_>, thresholds: &[f64]) -
     let row = |&threshold: &f64| {
         let below = |of: &[f64]| of.partition_point(|p| *p < threshold);
         let (missed, spared) = (below(&positives), below(&negatives));
-        ThresholdRow::new(threshold, [positives.len() - missed, negatives.len() - spared, missed, spared])
+        let counts = [positives.len() - missed, negatives.len() - spared, missed, spared];
+        let sampling = match predictions.clusters() {
+            None => Sampling::independent(counts),
+            Some(clusters) => Sampling::of(clusters, predictions, threshold),
+        };
+        ThresholdRow::new(threshold, counts, &sampling)
     };
     Some(thresholds.iter().map(row).collect())
 }
@@ -152,13 +224,15 @@ mod tests {
     fn a_model_is_useful_beyond_chance_where_both_differences_are() {
         // 40 hits, 10 false alarms, 10 missed and 40 spared of 100 rows at one half: 0.3 hits per row more than flagging
         // none, and as many more than flagging all; with an adverse row more 0.29, with the variance 0.51 − 0.29².
-        let row = |of| ThresholdRow::new(0.5, of);
+        let row = |of| ThresholdRow::new(0.5, of, &Sampling::independent(of));
         assert!(1.959_963_984_540_054 * ((0.51 - 0.29_f64.powi(2)) / 100.0).sqrt() < 0.29);
         assert_eq!(row([40, 10, 10, 40]).is_useful(), (true, true));
         // 2 and 1 of 6 rows: a third of a hit per row, ± 0.38.
         assert_eq!(row([2, 1, 1, 2]).is_useful(), (true, false));
         // None missed of eleven that are spared, at a threshold of 0.005: one missed would outweigh them.
-        assert_eq!(ThresholdRow::new(0.005, [188, 601, 0, 11]).is_useful(), (true, false));
+        let none_missed = [188, 601, 0, 11];
+        let row_of_few = ThresholdRow::new(0.005, none_missed, &Sampling::independent(none_missed));
+        assert_eq!(row_of_few.is_useful(), (true, false));
         // Better than flagging none, worse than flagging all.
         assert_eq!(row([60, 10, 20, 10]).is_useful(), (false, false));
     }

@@ -25,8 +25,6 @@ pub struct Metric {
     pub small_print: &'static str,
     /// Which values are the better ones; `None` where neither small nor large ones are.
     pub better: Option<Direction>,
-    /// Whether it is the share of rows that have some property, so that Wilson's interval is its interval.
-    pub share_of_rows: bool,
     /// The metric of class probabilities.
     pub classes: Option<ClassMetric>,
     /// The metric of real targets.
@@ -86,15 +84,17 @@ pub struct ClassMetric {
     pub needs_particles: bool,
     /// Its definition in a sentence; empty where a report of this task leaves it out.
     pub meaning: &'static str,
-    /// How it is computed from resampled rows; `None` without a bootstrap interval.
-    pub resampled: Option<Resampled>,
+    /// The statistic of rows that its interval is of; `None` without such an interval.
+    pub statistic: Option<ClassStatistic>,
     /// The estimate behind it, for a metric with an interval in closed form.
     pub estimate: Option<fn(&Recalibration) -> Option<Estimate>>,
 }
 
-/// A statistic of resampled rows, from a score of probabilities `[C]` and label.
+/// A statistic of rows that has an interval, from a score of probabilities `[C]` and label.
 #[derive(Debug, Clone, Copy)]
-pub enum Resampled {
+pub enum ClassStatistic {
+    /// The share of rows whose score is 1 rather than 0; the interval is Wilson's, and that of the others a bootstrap's.
+    Share(fn(&[f64], usize) -> f64),
     /// The mean of the score.
     Mean(fn(&[f64], usize) -> f64),
     /// The ECE, from a score of confidence less outcome: the sum over bins of the confidence of the absolute sum of the score,
@@ -111,13 +111,15 @@ pub struct TargetMetric {
     pub of: fn(&ScoredTargets<'_>) -> Option<f64>,
     /// Its definition in a sentence; empty where a report of this task leaves it out.
     pub meaning: &'static str,
-    /// How it is computed from resampled rows; `None` without a bootstrap interval.
-    pub resampled: Option<ResampledTargets>,
+    /// The statistic of rows that its interval is of; `None` without an interval.
+    pub statistic: Option<TargetStatistic>,
 }
 
-/// A statistic of resampled rows, from a number of each row, `[n]`.
+/// A statistic of rows that has an interval, from a number of each row, `[n]`.
 #[derive(Debug, Clone, Copy)]
-pub enum ResampledTargets {
+pub enum TargetStatistic {
+    /// The share of rows whose number is 1 rather than 0; the interval is Wilson's, and that of the others a bootstrap's.
+    Share(fn(&ScoredTargets<'_>) -> Vec<f64>),
     /// The mean.
     Mean(fn(&ScoredTargets<'_>) -> Vec<f64>),
     /// The square root of the mean.
@@ -159,13 +161,18 @@ impl Metric {
         note: "",
         small_print: "",
         better: None,
-        share_of_rows: false,
         classes: None,
         targets: None,
         sums: None,
         personal: &[],
         places: &[],
     };
+
+    /// Whether it is a share of rows, so that Wilson's interval is its interval.
+    pub fn is_share_of_rows(&self) -> bool {
+        matches!(self.classes.and_then(|of| of.statistic), Some(ClassStatistic::Share(_)))
+            || matches!(self.targets.and_then(|of| of.statistic), Some(TargetStatistic::Share(_)))
+    }
 
     /// The place in a view; `None` where the metric does not appear.
     pub fn place(&self, view: View) -> Option<u16> {
@@ -191,7 +198,7 @@ impl Metric {
 impl ClassMetric {
     /// A metric with its definition.
     pub(super) const fn new(of: fn(&ScoredClasses<'_>) -> Option<f64>, meaning: &'static str) -> Self {
-        Self { of, needs_particles: false, meaning, resampled: None, estimate: None }
+        Self { of, needs_particles: false, meaning, statistic: None, estimate: None }
     }
 
     /// A metric that is about single particles.
@@ -199,9 +206,9 @@ impl ClassMetric {
         Self { needs_particles: true, ..Self::new(of, meaning) }
     }
 
-    /// The same with a bootstrap interval.
-    pub(super) const fn resampled(self, resampled: Resampled) -> Self {
-        Self { resampled: Some(resampled), ..self }
+    /// The same with the interval of a statistic of rows.
+    pub(super) const fn with_interval(self, statistic: ClassStatistic) -> Self {
+        Self { statistic: Some(statistic), ..self }
     }
 
     /// The same with the interval of an estimate.
@@ -213,11 +220,11 @@ impl ClassMetric {
 impl TargetMetric {
     /// A metric with its definition.
     pub(super) const fn new(of: fn(&ScoredTargets<'_>) -> Option<f64>, meaning: &'static str) -> Self {
-        Self { of, meaning, resampled: None }
+        Self { of, meaning, statistic: None }
     }
 
-    /// The same with a bootstrap interval.
-    pub(super) const fn resampled(self, resampled: ResampledTargets) -> Self {
-        Self { resampled: Some(resampled), ..self }
+    /// The same with the interval of a statistic of rows.
+    pub(super) const fn with_interval(self, statistic: TargetStatistic) -> Self {
+        Self { statistic: Some(statistic), ..self }
     }
 }

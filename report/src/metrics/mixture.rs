@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::clusters::Clusters;
 use super::error::{MetricError, check_finite, check_length};
 
 /// Mean and standard deviation that bring a standardised target back: `y = mean + sd * z`.
@@ -34,6 +35,7 @@ pub struct RegressionPredictions<'a> {
     mean: Cow<'a, [f64]>,
     precision: Cow<'a, [f64]>,
     target: Cow<'a, [f64]>,
+    clusters: Option<Clusters>,
 }
 
 impl RegressionPredictions<'static> {
@@ -91,7 +93,18 @@ impl<'a> RegressionPredictions<'a> {
         if let Some(index) = precision.iter().position(|&v| !(v.is_finite() && v > 0.0)) {
             return Err(MetricError::NotPositive { what: "precision", index, value: precision[index] });
         }
-        Ok(Self { particles, rows, mean, precision, target })
+        Ok(Self { particles, rows, mean, precision, target, clusters: None })
+    }
+
+    /// The same with rows that belong together, such as the visits of one patient: intervals and verdicts then count clusters
+    /// and not rows. Clusters of one row each are independent rows.
+    ///
+    /// # Errors
+    /// Another number of rows.
+    pub fn with_clusters(self, clusters: impl Into<Option<Clusters>>) -> Result<Self, MetricError> {
+        let clusters = clusters.into();
+        check_length("clusters", clusters.as_ref().map_or(self.rows(), Clusters::rows), self.rows())?;
+        Ok(Self { clusters: clusters.filter(|of| of.count() < of.rows()), ..self })
     }
 
     /// Predictions and targets on the scale of the data, `y = scale.mean + scale.sd * z`.
@@ -104,12 +117,13 @@ impl<'a> RegressionPredictions<'a> {
             return Err(MetricError::NotPositive { what: "scale", index: 0, value: scale.sd });
         }
         let back = |z: &f64| scale.mean + scale.sd * z;
-        RegressionPredictions::new(
+        let scaled = RegressionPredictions::new(
             self.particles,
             self.mean.iter().map(back).collect(),
             self.precision.iter().map(|p| p / scale.sd / scale.sd).collect(),
             self.target.iter().map(back).collect(),
-        )
+        )?;
+        Ok(RegressionPredictions { clusters: self.clusters.clone(), ..scaled })
     }
 
     /// The predictions of some of the rows, in this order; each is less than `n`.
@@ -120,7 +134,19 @@ impl<'a> RegressionPredictions<'a> {
         let of = |values: &[f64]| -> Vec<f64> {
             values.chunks_exact(self.rows).flat_map(|of_particle| rows.iter().map(|&row| of_particle[row])).collect()
         };
-        RegressionPredictions::new(self.particles, of(&self.mean), of(&self.precision), of(&self.target))
+        let clusters = self.clusters().map(|clusters| clusters.select(rows));
+        RegressionPredictions::new(self.particles, of(&self.mean), of(&self.precision), of(&self.target))?
+            .with_clusters(clusters)
+    }
+
+    /// The clusters of the rows; `None` where rows are independent.
+    pub fn clusters(&self) -> Option<&Clusters> {
+        self.clusters.as_ref()
+    }
+
+    /// The number of clusters; that of rows where they are independent.
+    pub fn independent(&self) -> usize {
+        self.clusters().map_or(self.rows(), Clusters::count)
     }
 
     /// Number of particles `N`, at least 1.

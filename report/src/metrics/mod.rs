@@ -22,6 +22,7 @@ mod catalogue;
 mod class_sums;
 mod classification;
 mod client_scores;
+mod clusters;
 mod confusion;
 mod decision;
 mod divergence;
@@ -64,6 +65,8 @@ pub use classification::{
     gibbs_nll, nll, per_class, reference_max,
 };
 pub use client_scores::ClientScores;
+pub use clusters::Clusters;
+pub(crate) use clusters::design_effect;
 pub use confusion::{ConfusedPair, Confusion};
 pub use decision::{ThresholdRow, decision_thresholds, threshold_table};
 pub use divergence::Grid;
@@ -72,7 +75,9 @@ pub(crate) use error::{check_finite, check_length};
 pub use federated::{ClientSummary, ClientValue, Direction, standard_error, summarise_clients};
 pub use golden_section::golden_section;
 pub use interval::Interval;
-pub use metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, ResampledTargets, TargetMetric, Unit, View};
+pub use metric::{
+    ClassMetric, ClassStatistic, Metric, Over, PersonalColumn, TargetMetric, TargetStatistic, Unit, View,
+};
 pub use mixture::{RegressionPredictions, Scale};
 pub use no_skill::{NoSkill, NoSkillTargets};
 pub use normal::{erf, erfc, normal_cdf, normal_pdf};
@@ -87,10 +92,11 @@ pub use regression::{
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, mean_error, pit, pit_histogram,
     predictive_moments, quantile, quantile_calibration, rmse, sharpness,
 };
-pub(crate) use regression::{CURVE_LEVELS, PIT_BINS, coverage_of_pit};
+pub(crate) use regression::{CURVE_LEVELS, PIT_BINS, coverage_of_pit, errors, is_central};
 pub use report_table::REPORT;
 pub use scored::{ParticleMeans, ScoredClasses, ScoredTargets};
 pub use selective::{aurc, auroc, fpr95, risk_coverage};
+pub(crate) use share::Share;
 pub use share::share_interval;
 pub use table::{Evaluation, ROUND};
 pub(crate) use target_sums::TargetSums;

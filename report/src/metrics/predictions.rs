@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
+use super::clusters::Clusters;
 use super::error::{MetricError, check_length};
 use crate::exponential::add_exponentials;
 
@@ -23,6 +24,7 @@ pub struct ClassPredictions<'a> {
     labels: Cow<'a, [usize]>,
     classes: usize,
     probabilities: Cow<'a, [f64]>,
+    clusters: Option<Clusters>,
 }
 
 /// The predicted class of every row, its probability, and whether it is the true one; each of
@@ -81,7 +83,18 @@ impl<'a> ClassPredictions<'a> {
         if probabilities.iter().any(|p| !(0.0..=1.0).contains(p)) {
             probabilities.to_mut().iter_mut().for_each(|p| *p = p.clamp(0.0, 1.0));
         }
-        Ok(Self { labels, classes, probabilities })
+        Ok(Self { labels, classes, probabilities, clusters: None })
+    }
+
+    /// The same with rows that belong together, such as the visits of one patient: intervals and verdicts then count clusters
+    /// and not rows. Clusters of one row each are independent rows.
+    ///
+    /// # Errors
+    /// Another number of rows.
+    pub fn with_clusters(self, clusters: impl Into<Option<Clusters>>) -> Result<Self, MetricError> {
+        let clusters = clusters.into();
+        check_length("clusters", clusters.as_ref().map_or(self.len(), Clusters::rows), self.len())?;
+        Ok(Self { clusters: clusters.filter(|of| of.count() < of.rows()), ..self })
     }
 
     /// Number of rows `n`, at least 1.
@@ -93,6 +106,16 @@ impl<'a> ClassPredictions<'a> {
     /// Number of classes `C`, at least 2.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// The clusters of the rows; `None` where rows are independent.
+    pub fn clusters(&self) -> Option<&Clusters> {
+        self.clusters.as_ref()
+    }
+
+    /// The number of clusters; that of rows where they are independent.
+    pub fn independent(&self) -> usize {
+        self.clusters().map_or(self.len(), Clusters::count)
     }
 
     /// True classes, `[n]`.
@@ -119,7 +142,8 @@ impl<'a> ClassPredictions<'a> {
         let values = |row: usize| &self.probabilities[row * self.classes..(row + 1) * self.classes];
         let mut probabilities = Vec::with_capacity(rows.len() * self.classes);
         rows.iter().for_each(|&row| probabilities.extend_from_slice(values(row)));
-        ClassPredictions::new(labels, self.classes, probabilities)
+        let clusters = self.clusters().map(|clusters| clusters.select(rows));
+        ClassPredictions::new(labels, self.classes, probabilities)?.with_clusters(clusters)
     }
 
     /// Predicted class, its probability and whether it is right, one per row.

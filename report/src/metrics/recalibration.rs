@@ -2,12 +2,14 @@
 //!
 //! Source: Cox 1958; Van Calster et al. 2019 for the names. The model is `logit P(y = 1) = a + b l` of the rows'
 //! `l = logit p`, fitted by maximum likelihood without a penalty. The slope is b, the intercept a; calibration in the
-//! large is a of the model with b = 1. A calibrated model has b = 1 and a = 0. Intervals are Wald's, from the inverse
-//! of the observed information.
+//! large is a of the model with b = 1. A calibrated model has b = 1 and a = 0. Intervals are Wald's, from the inverse I⁻¹
+//! of the observed information. Of rows with m clusters they are from m/(m − 1) I⁻¹ (Σ_g s_g s_gᵀ) I⁻¹, where s_g is the sum of
+//! the rows' scores, the gradients of their log-likelihoods, in cluster g (Liang and Zeger 1986).
 
 use serde::{Serialize, Serializer};
 
 use super::classification::PROBABILITY_FLOOR;
+use super::clusters::Clusters;
 use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::ClassPredictions;
@@ -79,6 +81,8 @@ pub enum NoSlope {
     Separable,
     /// The fit did not converge.
     NoConvergence,
+    /// All rows are of one cluster.
+    OneCluster,
 }
 
 impl NoSlope {
@@ -94,6 +98,9 @@ impl NoSlope {
                  would give it a value."
             }
             Self::NoConvergence => "The fit of the calibration slope did not converge.",
+            Self::OneCluster => {
+                "All rows are of one cluster, so that nothing is known of the sampling of calibration slope and intercepts."
+            }
         }
     }
 }
@@ -107,23 +114,26 @@ impl Recalibration {
     /// The recalibration of p(y = 1); `None` unless there are two classes.
     pub fn of(predictions: &ClassPredictions<'_>) -> Option<Self> {
         let rows = predictions.rows().zip(predictions.labels().iter().copied());
-        (predictions.classes() == 2).then(|| Self::of_rows(rows))
+        (predictions.classes() == 2).then(|| Self::of_rows(rows, predictions.clusters()))
     }
 
-    /// The same of rows of two probabilities with their labels.
-    pub(super) fn of_rows<'a>(rows: impl Iterator<Item = (&'a [f64], usize)>) -> Self {
+    /// The same of rows of two probabilities with their labels, and their clusters.
+    pub(super) fn of_rows<'a>(rows: impl Iterator<Item = (&'a [f64], usize)>, clusters: Option<&Clusters>) -> Self {
         let mut floored = 0;
         let of_row = |(row, label): (&[f64], usize)| {
             floored += usize::from(row.iter().any(|p| *p < PROBABILITY_FLOOR));
             Row { logit: logit(row), positive: label == 1 }
         };
         let rows: Vec<Row> = rows.map(of_row).collect();
-        let missing = missing(&rows);
-        let in_the_large = match missing {
-            Some(NoSlope::OneClass) => None,
-            _ => fit(&rows, false).map(|[intercept, _]| intercept),
+        let missing = match clusters {
+            Some(clusters) if clusters.count() < 2 => Some(NoSlope::OneCluster),
+            _ => missing(&rows),
         };
-        let both = if missing.is_none() { fit(&rows, true) } else { None };
+        let in_the_large = match missing {
+            Some(NoSlope::OneClass | NoSlope::OneCluster) => None,
+            _ => fit(&rows, false, clusters).map(|[intercept, _]| intercept),
+        };
+        let both = if missing.is_none() { fit(&rows, true, clusters) } else { None };
         Self {
             slope: both.map(|[_, slope]| slope),
             intercept: both.map(|[intercept, _]| intercept),
@@ -172,10 +182,7 @@ impl Sums {
         let mut sums = Self::default();
         for &Row { logit, positive } in rows {
             let eta = a + b * logit;
-            // exp of a number at most 0: neither overflow nor cancellation.
-            let small = (-eta.abs()).exp();
-            let (p, q) = if eta > 0.0 { (1.0, small) } else { (small, 1.0) };
-            let (p, q) = (p / (1.0 + small), q / (1.0 + small));
+            let (p, q, small) = probabilities(eta);
             let (residual, against) = if positive { (q, -eta) } else { (-p, eta) };
             sums.likelihood -= against.max(0.0) + small.ln_1p();
             let weight = p * q;
@@ -200,9 +207,39 @@ impl Sums {
     }
 }
 
+/// The logistic function of a number and of its negative, and exp(−|number|).
+fn probabilities(eta: f64) -> (f64, f64, f64) {
+    // exp of a number at most 0: neither overflow nor cancellation.
+    let small = (-eta.abs()).exp();
+    let (p, q) = if eta > 0.0 { (1.0, small) } else { (small, 1.0) };
+    (p / (1.0 + small), q / (1.0 + small), small)
+}
+
+/// The variances of intercept and slope by clusters, from the inverse of the information; `None` of one cluster.
+fn variances_by_clusters(
+    rows: &[Row],
+    [a, b]: [f64; 2],
+    [aa, ab, bb]: [f64; 3],
+    clusters: &Clusters,
+) -> Option<[f64; 2]> {
+    let mut scores = vec![[0.0; 2]; clusters.count()];
+    for (&Row { logit, positive }, &cluster) in rows.iter().zip(clusters.of_rows()) {
+        let (p, q, _) = probabilities(a + b * logit);
+        let residual = if positive { q } else { -p };
+        scores[cluster][0] += residual;
+        scores[cluster][1] += residual * logit;
+    }
+    let m = clusters.count() as f64;
+    let of = |[on_a, on_b]: [f64; 2]| {
+        let squares = scores.iter().map(|score| (on_a * score[0] + on_b * score[1]).powi(2));
+        m / (m - 1.0) * squares.sum::<f64>()
+    };
+    (clusters.count() > 1).then(|| [of([aa, ab]), of([ab, bb])])
+}
+
 /// Intercept and slope of the highest likelihood by Newton's method, the slope 1 where it is not fitted; `None` where
 /// the method does not converge.
-fn fit(rows: &[Row], slope: bool) -> Option<[Estimate; 2]> {
+fn fit(rows: &[Row], slope: bool, clusters: Option<&Clusters>) -> Option<[Estimate; 2]> {
     let mut at = [0.0, 1.0];
     let mut sums = Sums::of(rows, at);
     for _ in 0..STEPS {
@@ -212,7 +249,11 @@ fn fit(rows: &[Row], slope: bool) -> Option<[Estimate; 2]> {
         let decrement = step[0] * a + step[1] * b;
         if decrement <= DECREMENT * rows.len() as f64 {
             let of = |value: f64, variance: f64| Estimate { value, standard_error: variance.sqrt() };
-            return Some([of(at[0], aa), of(at[1], bb)]);
+            let [of_intercept, of_slope] = match clusters {
+                None => [aa, bb],
+                Some(clusters) => variances_by_clusters(rows, at, [aa, ab, bb], clusters)?,
+            };
+            return Some([of(at[0], of_intercept), of(at[1], of_slope)]);
         }
         (at, sums) = uphill(rows, at, step, sums.likelihood)?;
     }
@@ -286,6 +327,30 @@ mod tests {
         assert_eq!((got.floored, got.missing), (3, None));
         assert!(got.slope.is_some_and(|slope| slope.value.is_finite() && slope.standard_error.is_finite()));
         assert!(of(&[0, 1], &[1.0, 0.0]).in_the_large.is_some_and(|of| of.value.abs() < 1e-9));
+    }
+
+    #[test]
+    fn standard_errors_by_clusters_are_those_of_statsmodels() {
+        let p = [0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.25, 0.65, 0.15];
+        let labels = [0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1];
+        let clusters = Clusters::new([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
+        let got = Recalibration::of(&predictions(&labels, &p).with_clusters(clusters).unwrap()).unwrap();
+        // GLM(y, X, family=Binomial()).fit(cov_type="cluster", cov_kwds={"groups": g, "use_correction": False}) of statsmodels
+        // 0.15, its standard errors times sqrt(5 / 4); of the last with offset= in the place of the slope.
+        for (got, value, standard_error) in [
+            (got.intercept, 0.049_328_469_603, 0.592_125_322_827),
+            (got.slope, 1.094_920_932_871, 0.845_728_665_402),
+            (got.in_the_large, 0.034_270_179_983, 0.629_465_085_035),
+        ] {
+            let got = got.unwrap();
+            assert!(
+                (got.value - value).abs() < 1e-10 && (got.standard_error - standard_error).abs() < 1e-10,
+                "{got:?}"
+            );
+        }
+        let one = predictions(&labels, &p).with_clusters(Clusters::new([7; 15])).unwrap();
+        let one = Recalibration::of(&one).unwrap();
+        assert_eq!((one.missing, one.slope, one.in_the_large), (Some(NoSlope::OneCluster), None, None));
     }
 
     #[test]

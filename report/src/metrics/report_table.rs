@@ -5,7 +5,7 @@ use super::classification::squared_error;
 use super::error::finite;
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Decision, Definition, Group, Overall};
-use super::metric::{ClassMetric, Metric, Resampled, ResampledTargets, TargetMetric, Unit};
+use super::metric::{ClassMetric, ClassStatistic, Metric, TargetMetric, TargetStatistic, Unit};
 use super::ranking::Ranking;
 use super::regression::{errors, mean_error, sharpness};
 use super::target_sums::TargetScore;
@@ -105,7 +105,7 @@ pub static REPORT: &[Metric] = &[
             |scored| mean_error(scored.predictions()),
             "Mean of the mixture's mean minus the target, in the unit of the target: above 0 where predictions are too high.",
         )
-        .resampled(ResampledTargets::Mean(|scored| errors(scored.predictions()).collect()))),
+        .with_interval(TargetStatistic::Mean(|scored| errors(scored.predictions()).collect()))),
         places: &[(Overall, 35), (Card, 95), (Definition, 55)],
         ..Metric::EMPTY
     },
@@ -160,7 +160,7 @@ pub static REPORT: &[Metric] = &[
                 |scored| scored.ranking().and_then(|ranking| ranking.average_precision(&ranking.once())),
                 "For two classes only: the average precision, the sum over thresholds of p(y = 1), from the highest down, of the gain in recall of class 1 times the precision; the share of class 1 is chance level, 1 is perfect.",
             )
-            .resampled(Resampled::Ranked(Ranking::average_precision))
+            .with_interval(ClassStatistic::Ranked(Ranking::average_precision))
         ),
         places: &[(Overall, 212), (Decision, 20), (Definition, 202)],
         ..Metric::EMPTY

@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::calibration::{BinRule, Calibration, Histogram, equal_mass};
+use super::calibration::{BinRule, Calibration, Histogram, bin_index, equal_mass};
 use super::classification::PROBABILITY_FLOOR;
+use super::clusters::Clusters;
 use super::error::{MetricError, check_length, finite, mean};
+use super::interval::Interval;
 use super::mixture::RegressionPredictions;
 use super::predictions::{ClassPredictions, ParticleLogProbs, argmax, check_labels};
 use super::ranking::Ranking;
 use super::recalibration::Recalibration;
 use super::regression::{PredictiveMoments, crps_of_rows, log_densities, pit, predictive_moments};
+use super::share::Share;
 use super::uncertainty::RowScratch;
 
 /// Class probabilities with their labels, as the metrics of a classification see them.
@@ -18,6 +21,7 @@ use super::uncertainty::RowScratch;
 pub struct ScoredClasses<'a> {
     probabilities: Cow<'a, [f64]>,
     labels: &'a [usize],
+    clusters: Option<&'a Clusters>,
     classes: usize,
     confidence: Vec<f64>,
     correct: Vec<bool>,
@@ -51,7 +55,8 @@ impl<'a> ScoredClasses<'a> {
     /// A number of bins outside `1..=`[`super::MAX_BINS`].
     pub fn of_predictions(predictions: &'a ClassPredictions<'a>, bins: usize) -> Result<Self, MetricError> {
         let probabilities = Cow::Borrowed(predictions.probabilities());
-        Self::new(probabilities, predictions.labels(), predictions.classes(), bins, None)
+        let scored = Self::new(probabilities, predictions.labels(), predictions.classes(), bins, None)?;
+        Ok(Self { clusters: predictions.clusters(), ..scored })
     }
 
     /// Prepares a particle set in one pass over its log probabilities.
@@ -118,6 +123,7 @@ impl<'a> ScoredClasses<'a> {
         Ok(Self {
             probabilities,
             labels,
+            clusters: None,
             classes,
             confidence,
             correct,
@@ -140,6 +146,16 @@ impl<'a> ScoredClasses<'a> {
         self.labels.is_empty()
     }
 
+    /// The clusters of the rows; `None` where rows are independent, or are those of particles.
+    pub fn clusters(&self) -> Option<&'a Clusters> {
+        self.clusters
+    }
+
+    /// The number of clusters; that of rows where they are independent.
+    pub fn independent(&self) -> usize {
+        self.clusters.map_or(self.len(), Clusters::count)
+    }
+
     /// Number of classes `C`.
     pub fn classes(&self) -> usize {
         self.classes
@@ -151,7 +167,7 @@ impl<'a> ScoredClasses<'a> {
     }
 
     /// Every row's probabilities `[C]` with its label.
-    pub fn rows(&self) -> impl Iterator<Item = (&[f64], usize)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&[f64], usize)> + Clone {
         self.probabilities.chunks_exact(self.classes).zip(self.labels.iter().copied())
     }
 
@@ -182,6 +198,29 @@ impl<'a> ScoredClasses<'a> {
         &self.top
     }
 
+    /// The 95 % interval of the accuracy of each bin of [`Self::top`] that has rows, by clusters where the rows have them.
+    pub(crate) fn top_intervals(&self) -> Vec<Option<Interval>> {
+        let rows = self.confidence.iter().copied().zip(self.correct.iter().copied());
+        self.bin_intervals(&self.top, rows)
+    }
+
+    /// The same of the bins of a class in [`Self::one_vs_rest`].
+    pub(crate) fn one_vs_rest_intervals(&self, class: usize) -> Vec<Option<Interval>> {
+        self.bin_intervals(&self.one_vs_rest[class], self.rows().map(|(row, label)| (row[class], label == class)))
+    }
+
+    /// The intervals of bins, from the number of each row that decides the bin, and its outcome.
+    fn bin_intervals(&self, of: &Calibration, rows: impl Iterator<Item = (f64, bool)>) -> Vec<Option<Interval>> {
+        let Some(clusters) = self.clusters else { return of.accuracy_intervals() };
+        let mut in_bins = vec![Vec::new(); self.bins()];
+        for (row, (value, outcome)) in rows.enumerate() {
+            in_bins[bin_index(value, self.bins(), BinRule::UpperClosed)].push((row, outcome));
+        }
+        let interval =
+            |rows: &Vec<(usize, bool)>| Some(Share::of(Some(clusters), rows.iter().copied())?.interval(0.95));
+        in_bins.iter().map(interval).collect()
+    }
+
     /// Calibration of the top label over equal-mass bins.
     pub fn equal_mass(&self) -> &Calibration {
         &self.equal_mass
@@ -203,7 +242,7 @@ impl<'a> ScoredClasses<'a> {
 
     /// The logistic recalibration of p(y = 1); `None` unless there are two classes. Computed on the first call.
     pub fn recalibration(&self) -> Option<&Recalibration> {
-        let new = || (self.classes == 2).then(|| Recalibration::of_rows(self.rows()));
+        let new = || (self.classes == 2).then(|| Recalibration::of_rows(self.rows(), self.clusters));
         self.recalibration.get_or_init(new).as_ref()
     }
 

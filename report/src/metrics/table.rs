@@ -14,11 +14,11 @@ use super::client_scores::ClientScores;
 use super::error::{finite, mean};
 use super::federated::Direction::{HigherIsBetter, LowerIsBetter};
 use super::metric::View::{Card, Column, Comparison, Decision, Definition, Group, Overall, Personal};
-use super::metric::{ClassMetric, Metric, Over, PersonalColumn, Resampled, ResampledTargets, TargetMetric, Unit};
+use super::metric::{ClassMetric, ClassStatistic, Metric, Over, PersonalColumn, TargetMetric, TargetStatistic, Unit};
 use super::predictions::argmax;
 use super::ranking::Ranking;
-use super::regression::{coverage_of_pit, errors, mae, rmse};
-use super::scored::{ParticleMeans, ScoredClasses};
+use super::regression::{coverage_of_pit, errors, is_central, mae, rmse};
+use super::scored::{ParticleMeans, ScoredClasses, ScoredTargets};
 use super::target_sums::TargetScore;
 use super::uncertainty::entropy;
 
@@ -61,12 +61,12 @@ metrics!(
         unit: Unit::Share,
         note: "of the ensemble",
         better: Some(HigherIsBetter),
-        share_of_rows: true,
         classes: Some(
             ClassMetric::new(
                 |scored| scored.mean(right),
                 "Share of rows whose predicted class is the label; of the ensemble, that is of the averaged probabilities.",
             )
+            .with_interval(ClassStatistic::Share(right))
         ),
         sums: Some(ClientScores::accuracy),
         personal: &[
@@ -109,13 +109,13 @@ metrics!(
                 |scored| scored.mean(nll_of_row),
                 "Negative log-likelihood: mean over rows of -ln max(p_label, 1e-12), in nats; lower is better.",
             )
-            .resampled(Resampled::Mean(nll_of_row))
+            .with_interval(ClassStatistic::Mean(nll_of_row))
         ),
         targets: Some(TargetMetric::new(
             |scored| scored.log_likelihood().map(|value| -value),
             "Negative log-likelihood: mean of -ln p(y|x) by log-sum-exp, in nats; lower is better.",
         )
-        .resampled(ResampledTargets::Mean(|scored| scored.log_densities().iter().map(|density| -density).collect()))),
+        .with_interval(TargetStatistic::Mean(|scored| scored.log_densities().iter().map(|density| -density).collect()))),
         sums: Some(ClientScores::nll),
         personal: &[
                 column("personal_nll", Over::Rows, "nll", "negative log-likelihood, nats"),
@@ -184,7 +184,7 @@ metrics!(
                 |scored| scored.mean(squared_error),
                 "Mean over rows of sum_c (p_c - [label = c])^2, from 0 to 2 for two classes too; lower is better.",
             )
-            .resampled(Resampled::Mean(squared_error))
+            .with_interval(ClassStatistic::Mean(squared_error))
         ),
         sums: Some(|scores| scores.of_class_score(ClassScore::Brier)),
         personal: &[column("personal_brier", Over::Rows, "brier", "Brier score, 0 to 2")],
@@ -202,7 +202,7 @@ metrics!(
                 |scored| scored.top().ece(),
                 "Expected calibration error: sum over bins of (n_j/n) |accuracy_j - confidence_j|.",
             )
-            .resampled(Resampled::AbsoluteInBins(gap))
+            .with_interval(ClassStatistic::AbsoluteInBins(gap))
         ),
         sums: Some(ClientScores::ece),
         personal: &[
@@ -262,7 +262,7 @@ metrics!(
                 |scored| scored.top().signed_gap(),
                 "Mean confidence minus accuracy: above 0 over-confident, below 0 under-confident.",
             )
-            .resampled(Resampled::Mean(gap))
+            .with_interval(ClassStatistic::Mean(gap))
         ),
         sums: Some(|scores| scores.calibration()?.signed_gap()),
         places: &[(Column, 100), (Overall, 180), (Card, 30), (Definition, 220)],
@@ -342,7 +342,7 @@ metrics!(
             |scored| rmse(scored.predictions()),
             "Root mean squared error of the mixture's mean, in the unit of the target.",
         )
-        .resampled(ResampledTargets::RootMean(|scored| errors(scored.predictions()).map(|e| e * e).collect()))),
+        .with_interval(TargetStatistic::RootMean(|scored| errors(scored.predictions()).map(|e| e * e).collect()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::SquaredError).map(f64::sqrt)),
         personal: &[
                 column("personal_rmse", Over::Rows, "rmse", "root mean squared error, units of the data"),
@@ -362,7 +362,7 @@ metrics!(
             |scored| mae(scored.predictions()),
             "Mean absolute error of the mixture's mean, in the unit of the target.",
         )
-        .resampled(ResampledTargets::Mean(|scored| errors(scored.predictions()).map(f64::abs).collect()))),
+        .with_interval(TargetStatistic::Mean(|scored| errors(scored.predictions()).map(f64::abs).collect()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::AbsoluteError)),
         places: &[(Column, 180), (Overall, 30), (Card, 90), (Comparison, 40), (Definition, 50)],
         ..Metric::EMPTY
@@ -379,41 +379,56 @@ metrics!(
             |scored| mean(scored.crps().iter().copied()),
             "Continuous ranked probability score, closed form for the mixture, in the unit of the target; lower is better, |y - prediction| for a certain prediction.",
         )
-        .resampled(ResampledTargets::Mean(|scored| scored.crps().to_vec()))),
+        .with_interval(TargetStatistic::Mean(|scored| scored.crps().to_vec()))),
         sums: Some(|scores| scores.of_target_score(TargetScore::Crps)),
         places: &[(Column, 190), (Overall, 65), (Card, 100), (Comparison, 60), (Definition, 100)],
         ..Metric::EMPTY
     },
     /// Share of targets in the central 50 % interval.
     coverage_50 = Metric {
-        share_of_rows: true,
         name: "Coverage of 50 % intervals",
         heading: "50 %",
         unit: Unit::Share,
-        targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.5)), "Share of targets inside the central 50 % interval.")),
+        targets: Some(
+            TargetMetric::new(
+                |scored| finite(coverage_of_pit(scored.pit(), 0.5)),
+                "Share of targets inside the central 50 % interval.",
+            )
+            .with_interval(TargetStatistic::Share(|scored| inside(scored, 0.5))),
+        ),
         sums: Some(|scores| scores.coverage(0.5)),
         places: &[(Comparison, 110)],
         ..Metric::EMPTY
     },
     /// Share of targets in the central 90 % interval.
     coverage_90 = Metric {
-        share_of_rows: true,
         name: "Coverage of 90 % intervals",
         heading: "90 %",
         unit: Unit::Share,
         note: "share of targets inside the 90 % interval",
-        targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.9)), "Share of targets inside the central 90 % interval.")),
+        targets: Some(
+            TargetMetric::new(
+                |scored| finite(coverage_of_pit(scored.pit(), 0.9)),
+                "Share of targets inside the central 90 % interval.",
+            )
+            .with_interval(TargetStatistic::Share(|scored| inside(scored, 0.9))),
+        ),
         sums: Some(|scores| scores.coverage(0.9)),
         places: &[(Column, 200), (Comparison, 120)],
         ..Metric::EMPTY
     },
     /// Share of targets in the central 95 % interval.
     coverage_95 = Metric {
-        share_of_rows: true,
         name: "Coverage of 95 % intervals",
         heading: "95 %",
         unit: Unit::Share,
-        targets: Some(TargetMetric::new(|scored| finite(coverage_of_pit(scored.pit(), 0.95)), "Share of targets inside the central 95 % interval.")),
+        targets: Some(
+            TargetMetric::new(
+                |scored| finite(coverage_of_pit(scored.pit(), 0.95)),
+                "Share of targets inside the central 95 % interval.",
+            )
+            .with_interval(TargetStatistic::Share(|scored| inside(scored, 0.95))),
+        ),
         sums: Some(|scores| scores.coverage(0.95)),
         places: &[(Comparison, 130)],
         ..Metric::EMPTY
@@ -438,7 +453,7 @@ metrics!(
                 |scored| scored.ranking().and_then(|ranking| ranking.auroc(&ranking.once())),
                 "For two classes only: the probability that p(y = 1) is higher for a row of class 1 than for a row of class 0, ties count half; 0.5 is chance level, 1 is perfect.",
             )
-            .resampled(Resampled::Ranked(Ranking::auroc))
+            .with_interval(ClassStatistic::Ranked(Ranking::auroc))
         ),
         places: &[(Column, 220), (Overall, 211), (Decision, 10), (Group, 10), (Definition, 201)],
         ..Metric::EMPTY
@@ -458,6 +473,11 @@ fn right(row: &[f64], label: usize) -> f64 {
 /// Floored negative log-likelihood of a row.
 fn nll_of_row(row: &[f64], label: usize) -> f64 {
     floored_nll(row[label])
+}
+
+/// 1 where the target is in the central interval of a level, `[n]`.
+fn inside(scored: &ScoredTargets<'_>, level: f64) -> Vec<f64> {
+    scored.pit().iter().map(|pit| f64::from(u8::from(is_central(*pit, level)))).collect()
 }
 
 /// Confidence less 1 where the predicted class is the label.

@@ -3,7 +3,7 @@
 
 use super::{Axis, Picture, SERIES, WIDTH, nice_ticks};
 use crate::analysis::{BinaryAnalysis, ClassAnalysis};
-use crate::metrics::{Bin, share_interval};
+use crate::metrics::{Bin, Interval};
 use crate::run::Comparison;
 use crate::text::{compact, number, percent, thousands};
 
@@ -28,6 +28,8 @@ struct Diagram<'a> {
     /// The value at which the x axis begins.
     start: f64,
     bins: Vec<&'a Bin>,
+    /// The 95 % interval of each bin's bar.
+    intervals: Vec<Option<Interval>>,
     others: Vec<&'a Comparison>,
     words: Words,
 }
@@ -46,13 +48,16 @@ struct Words {
 /// Draws the diagram of accuracy against confidence; other runs lie over it as lines with markers.
 pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comparison]) -> Picture {
     let start = least(analysis);
+    let with_intervals = analysis.bins.iter().zip(&analysis.bin_intervals);
+    let (bins, intervals) = with_intervals.filter(|(bin, _)| bin.lo >= start).unzip();
     Diagram {
         id: "rel",
         title: title.to_owned(),
         facts: facts(analysis),
         label: format!("Reliability diagram of {title}. {} {}", analysis.verdict.headline, analysis.verdict.text),
         start,
-        bins: analysis.bins.iter().filter(|bin| bin.lo >= start).collect(),
+        bins,
+        intervals,
         others: compare.iter().filter(|c| c.bins.iter().any(|b| b.n > 0)).take(SERIES - 1).collect(),
         words: Words {
             bar: "accuracy",
@@ -67,7 +72,7 @@ pub(crate) fn reliability(title: &str, analysis: &ClassAnalysis, compare: &[Comp
 
 /// Draws the diagram of the share of class 1 against its probability.
 pub(crate) fn positive(analysis: &BinaryAnalysis) -> Picture {
-    let BinaryAnalysis { positive, mean_probability, recalibration, bins, .. } = analysis;
+    let BinaryAnalysis { positive, mean_probability, recalibration, bins, bin_intervals, .. } = analysis;
     let n: usize = bins.iter().map(|bin| bin.n).sum();
     let (name, share) = (shorten(&positive.name, LONGEST_NAME), percent(positive.rows as f64 / n as f64));
     let slope = recalibration.slope.map_or(String::new(), |slope| format!(" \u{b7} slope {}", number(slope.value)));
@@ -83,6 +88,7 @@ pub(crate) fn positive(analysis: &BinaryAnalysis) -> Picture {
         facts,
         start: 0.0,
         bins: bins.iter().collect(),
+        intervals: bin_intervals.clone(),
         others: Vec::new(),
         words: Words {
             bar: "share of rows",
@@ -116,8 +122,8 @@ impl Diagram<'_> {
             self.draw_bin(&mut picture, bin, &x, &y);
         }
         picture.line("fs-ideal", (x.at(self.start), y.at(self.start)), (x.at(1.0), y.at(1.0)));
-        for bin in &self.bins {
-            whisker(&mut picture, bin, &x, &y);
+        for (bin, interval) in self.bins.iter().zip(&self.intervals) {
+            interval.iter().for_each(|interval| whisker(&mut picture, bin, interval, &x, &y));
         }
         for (index, other) in self.others.iter().enumerate() {
             let point = |bin: &Bin| Some((x.at(bin.confidence?), y.at(bin.accuracy?)));
@@ -266,10 +272,8 @@ impl Diagram<'_> {
     }
 }
 
-/// 95 % interval of a bin's accuracy: how much of the gap a bin of this size can show by chance.
-fn whisker(picture: &mut Picture, bin: &Bin, x: &Axis, y: &Axis) {
-    let Some(accuracy) = bin.accuracy else { return };
-    let interval = share_interval(accuracy, bin.n);
+/// 95 % interval of a bin's accuracy: how much of the gap the rows of a bin can show by chance.
+fn whisker(picture: &mut Picture, bin: &Bin, interval: &Interval, x: &Axis, y: &Axis) {
     let (low, high) = (y.at(interval.lo), y.at(interval.hi));
     let middle = x.at(0.5 * (bin.lo + bin.hi));
     let cap = (0.18 * (x.at(bin.hi) - x.at(bin.lo))).min(4.0);

@@ -3,5 +3,5 @@
 /// The smallest gap that is reported: half a point.
 pub(super) const NOTABLE: f64 = 0.005;
 
-/// Fewer rows have no verdict: the intervals of shares are approximations.
+/// Fewer rows, or clusters of rows, have no verdict: the intervals of shares are approximations.
 pub(crate) const FEWEST_ROWS: usize = 10;

@@ -1,7 +1,7 @@
 //! Whether the probabilities of the second of two classes are right on average, and how extreme they are.
 
 use super::notable::NOTABLE;
-use crate::metrics::{Estimate, Interval, ScoredClasses};
+use crate::metrics::{Estimate, Interval, ScoredClasses, design_effect};
 use crate::text::{percent, points};
 
 /// The probabilities of the second of two classes.
@@ -9,8 +9,8 @@ use crate::text::{percent, points};
 pub(crate) struct SecondClass {
     /// Its name.
     pub name: String,
-    /// The number of rows n.
-    pub rows: usize,
+    /// The number of rows n; of clusters, of the independent rows that tell as much of the difference.
+    pub independent: f64,
     /// The mean of the probability, less the share of rows of the class.
     pub difference: f64,
     /// The standard error of that difference: of calibrated probabilities, or where their variance is not known, of the rows.
@@ -37,17 +37,21 @@ impl SecondClass {
     /// What sums over so many rows tell, from the sums' mean difference and Brier score.
     pub fn of_sums(name: String, rows: usize, difference: f64, brier: f64) -> Self {
         let variance = (0.5 * brier - difference.powi(2)).max(0.0) / (rows.max(2) - 1) as f64;
-        Self { name, rows, difference, standard_error: variance.sqrt(), share: None, slope: None }
+        let independent = rows as f64;
+        Self { name, independent, difference, standard_error: variance.sqrt(), share: None, slope: None }
     }
 
     /// What single rows tell.
     pub fn of_rows(scored: &ScoredClasses<'_>, name: impl FnOnce() -> String) -> Option<Self> {
         let slope = scored.recalibration()?.slope;
-        let (rows, share) = (scored.len(), scored.mean(|_, label| f64::from(u8::from(label == 1)))?);
+        let is_second = |label: usize| f64::from(u8::from(label == 1));
+        let share = scored.mean(|_, label| is_second(label))?;
         let difference = scored.mean(|row, _| row[1])? - share;
-        let standard_error = (scored.mean(|row, _| row[1] * (1.0 - row[1]))? / rows as f64).sqrt();
+        let differences = scored.rows().map(|(row, label)| row[1] - is_second(label)).enumerate();
+        let independent = scored.len() as f64 / design_effect(scored.clusters(), differences);
+        let standard_error = (scored.mean(|row, _| row[1] * (1.0 - row[1]))? / independent).sqrt();
         let share = Some(share);
-        Some(Self { name: name(), rows, difference, standard_error, share, slope })
+        Some(Self { name: name(), independent, difference, standard_error, share, slope })
     }
 
     /// Whether the probability is too high or too low on average: beyond chance, and by no small amount.
@@ -55,7 +59,7 @@ impl SecondClass {
         let rare = self.share.map_or(f64::INFINITY, |share| NOTABLE_PART * share.min(1.0 - share));
         let Self { difference, standard_error, .. } = *self;
         let Interval { lo, hi } = Estimate { value: difference, standard_error }.interval(SECOND_LEVEL);
-        let rows = difference.abs() * self.rows as f64;
+        let rows = difference.abs() * self.independent;
         (lo > 0.0 || hi < 0.0) && rows >= FEWEST_TOO_MANY && difference.abs() >= NOTABLE.min(rare)
     }
 

@@ -1,7 +1,7 @@
 //! Whether the predictions of a regression are too high or too low, and whether its intervals hold wherever they are.
 
 use super::notable::FEWEST_ROWS;
-use crate::metrics::{ScoredTargets, coverage_of_pit, predictive_moments};
+use crate::metrics::{Clusters, ScoredTargets, Share, is_central, predictive_moments};
 use crate::text::{number, percent, thousands};
 
 /// The mean error of the predictions of a regression, in the unit of the target.
@@ -13,6 +13,8 @@ pub(crate) struct Bias {
     pub rmse: f64,
     /// The root of the mean predictive variance.
     pub sd: f64,
+    /// The design effect of the mean error; 1 of independent rows.
+    pub design_effect: f64,
 }
 
 /// A mean error is notable from this share of the mean squared error on, and from this many predictive standard deviations.
@@ -21,7 +23,8 @@ const NOTABLE_BIAS: (f64, f64) = (0.1, 1.0 / 3.0);
 impl Bias {
     /// The standard error of the mean of n errors.
     fn standard_error(self, n: usize) -> f64 {
-        ((self.rmse.powi(2) - self.mean.powi(2)).max(0.0) / (n.max(2) - 1) as f64).sqrt()
+        let variance = (self.rmse.powi(2) - self.mean.powi(2)).max(0.0) / (n.max(2) - 1) as f64;
+        (self.design_effect * variance).sqrt()
     }
 
     fn share(self) -> f64 {
@@ -66,6 +69,8 @@ const NOTABLE_MISS: f64 = 0.05;
 pub(crate) struct Thirds {
     /// The share of targets in their intervals.
     pub coverage: [f64; 3],
+    /// The number of independent rows that tell as much of each share.
+    pub independent: [f64; 3],
     /// The number of rows of a third.
     pub rows: usize,
 }
@@ -78,23 +83,31 @@ impl Thirds {
         let rows = means.len() / 3;
         let mut order: Vec<usize> = (0..means.len()).collect();
         order.sort_by(|a, b| means[*a].total_cmp(&means[*b]));
-        let coverage =
-            |part: &[usize]| coverage_of_pit(&part.iter().map(|row| scored.pit()[*row]).collect::<Vec<_>>(), LEVEL);
+        let clusters = scored.predictions().clusters();
+        let covered =
+            |part: &[usize]| Share::of(clusters, part.iter().map(|&row| (row, is_central(scored.pit()[row], LEVEL))));
+        let count = |part: &[usize]| clusters.map_or(part.len(), |of| Clusters::select(of, part).count());
         let (low, rest) = order.split_at_checked(rows)?;
         let (middle, high) = rest.split_at_checked(rest.len() - rows)?;
         // Rows with one prediction are not told apart by it.
         let is_below = |a: &[usize], b: &[usize]| a.last().zip(b.first()).is_some_and(|(a, b)| means[*a] < means[*b]);
-        let has_thirds = rows >= FEWEST_ROWS && is_below(low, middle) && is_below(middle, high);
-        has_thirds.then(|| Self { coverage: [coverage(low), coverage(middle), coverage(high)], rows })
+        let parts = [low, middle, high];
+        let are_many = parts.iter().all(|part| count(part) >= FEWEST_ROWS);
+        if !(are_many && is_below(low, middle) && is_below(middle, high)) {
+            return None;
+        }
+        let [low, middle, high] = [covered(low)?, covered(middle)?, covered(high)?];
+        let independent = [low.independent, middle.independent, high.independent];
+        Some(Self { coverage: [low.value, middle.value, high.value], independent, rows })
     }
 
     /// The third whose coverage is farthest from the level: the headline and the sentence behind it. `None` where all are within
     /// three standard errors of it, or within five points.
     pub fn worst(self) -> Option<(&'static str, String, String)> {
-        let noise = 3.0 * (LEVEL * (1.0 - LEVEL) / self.rows as f64).sqrt();
-        let miss = |at: &usize| (self.coverage[*at] - LEVEL).abs();
-        let worst =
-            (0..3).max_by(|a, b| miss(a).total_cmp(&miss(b))).filter(|at| miss(at) > noise.max(NOTABLE_MISS))?;
+        let noise = |at: usize| 3.0 * (LEVEL * (1.0 - LEVEL) / self.independent[at]).sqrt();
+        let miss = |at: usize| (self.coverage[at] - LEVEL).abs();
+        let beyond = (0..3).filter(|&at| miss(at) > noise(at).max(NOTABLE_MISS));
+        let worst = beyond.max_by(|&a, &b| miss(a).total_cmp(&miss(b)))?;
         let place = ["lowest", "middle", "highest"][worst];
         let found = self.coverage[worst];
         let kind = if found < LEVEL { "over-confident" } else { "under-confident" };
