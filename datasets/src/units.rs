@@ -46,7 +46,6 @@ pub fn note(train: &Dataset, held_out: &[(&str, &Dataset)], test: &Dataset) -> O
     let others: String =
         others.filter(|(_, count)| *count > 0).map(|(name, count)| format!(", {count} in {name}")).collect();
     let counts = format!("groups of rows: {} in training{others}", train.len());
-    let rows = test.rows();
     let Some(test) = groups(test) else {
         return Some(format!("{counts}; the test rows name none, and may share some"));
     };
@@ -55,14 +54,7 @@ pub fn note(train: &Dataset, held_out: &[(&str, &Dataset)], test: &Dataset) -> O
         0 => format!("none in {both}"),
         shared => format!("{shared} in {both}: test scores are too good where rows of a group are alike"),
     };
-    let narrow = match rows > test.len() {
-        true => format!(
-            "; intervals and verdict of the report take the {rows} test rows for independent, and are too narrow where rows of a \
-             group are alike"
-        ),
-        false => String::new(),
-    };
-    Some(format!("{counts}, {} in test, {both}{narrow}", test.len()))
+    Some(format!("{counts}, {} in test, {both}", test.len()))
 }
 
 /// A note on groups that training rows share with other rows of a file of their own, such as validation rows; `name` is

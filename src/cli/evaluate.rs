@@ -34,6 +34,11 @@ pub struct Evaluate {
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub by: Option<String>,
 
+    /// A column of clusters, such as patients with several rows, by which intervals are computed [default: the run's
+    /// `data.group_column`, where the file has it]
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub cluster: Option<String>,
+
     /// Whose predictor.
     #[command(flatten)]
     pub own: OwnPredictor,

@@ -17,6 +17,7 @@ use crate::experiment::forecast::listed;
 use crate::experiment::new_rows::Besides;
 use crate::experiment::row_groups::RowGroups;
 use crate::experiment::{Config, run_dir};
+use crate::metrics::Clusters;
 use crate::report::{decimals, quoted};
 
 /// The name of a report for programs.
@@ -27,6 +28,8 @@ const LISTED: usize = 10;
 const LONGEST: usize = 40;
 /// The group of the rows whose cell is missing.
 const NO_GROUP: &str = "missing";
+/// What to do with a row without a cluster.
+const NO_CLUSTER: &str = ", such as a patient's number; write it there, or take the row out";
 /// What to do with a row without a target.
 const UNLABELLED: &str =
     "; remove the rows without one, or train with data.missing_target = \"drop\", which leaves them out here too";
@@ -127,7 +130,8 @@ fn read(
         true => MissingAnswer::LeftOut,
         false => MissingAnswer::Refused(UNLABELLED),
     };
-    let wanted = AskedColumn { key: target.key, column: &target.column, what, missing, may_be_feature: false };
+    let wanted =
+        AskedColumn { key: target.key, column: &target.column, what, missing, may_be_feature: false, required: true };
     let missing = MissingAnswer::Text(NO_GROUP);
     let by = typed.by.as_deref().map(|column| AskedColumn {
         key: "--by",
@@ -135,25 +139,56 @@ fn read(
         what: "the name of a group",
         missing,
         may_be_feature: true,
+        required: true,
     });
-    let columns: Vec<AskedColumn> = [Some(wanted), by].into_iter().flatten().collect();
+    // That of the run, by its name, where the file has it.
+    let of_run = Some(&reading.group_column).filter(|column| !column.is_empty() && column.parse::<i64>().is_err());
+    let (column, key) = match &typed.cluster {
+        Some(column) => (Some(column), "--cluster"),
+        None => (of_run, "data.group_column of the run"),
+    };
+    let cluster = column.map(|column| AskedColumn {
+        key,
+        column,
+        what: "the name of a cluster",
+        missing: MissingAnswer::Refused(NO_CLUSTER),
+        may_be_feature: true,
+        required: typed.cluster.is_some(),
+    });
+    let columns: Vec<AskedColumn> = [Some(wanted), by, cluster].into_iter().flatten().collect();
     let read = run.new_rows(config, &typed.input, Besides::Asked(&columns), asked_client.rows_of)?;
     let NewRows { features, asked, lines, notes, .. } = read;
-    let [of_targets, of_groups @ ..] = &*asked else {
+    let mut asked = asked.into_iter();
+    let Some(of_targets) = asked.next().flatten() else {
         return Err(CliError::Failed("the column of the targets was not read".into()));
     };
+    let of_groups = by.and_then(|_| asked.next().flatten());
+    let of_clusters = cluster.and_then(|_| asked.next().flatten());
     let outside = run.training_range().and_then(|range| range.note(&range.outside(&features)));
-    let targets = targets(run, &reading.notation(), of_targets, (&typed.input, &lines))?;
-    let groups = of_groups.first().map(|column| RowGroups::of_texts(&column.cells));
+    let targets = targets(run, &reading.notation(), &of_targets, (&typed.input, &lines))?;
+    let groups = of_groups.as_ref().map(|column| RowGroups::of_texts(&column.cells));
+    let notation = reading.notation();
+    let clusters = of_clusters.as_ref().map(|of| Clusters::new(of.cells.iter().map(|cell| notation.name(cell))));
     let mut facts = vec![
         ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
         ("target".to_owned(), format!("column {}", of_targets.place)),
         ("run".to_owned(), run.path.display().to_string()),
     ];
     facts.extend(asked_client.predictor.map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
-    if let (Some(groups), Some(column)) = (&groups, of_groups.first()) {
+    if let (Some(groups), Some(column)) = (&groups, &of_groups) {
         facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
     }
+    if let (Some(clusters), Some(column)) = (&clusters, &of_clusters) {
+        facts.push(("clusters".to_owned(), format!("{} of column {}", clusters.count(), column.place)));
+    }
+    let taken_alone = || {
+        format!(
+            "{input} has no column `{}` (data.group_column of the run): intervals and verdict take its rows for independent; \
+             --cluster names another column",
+            quoted(&reading.group_column)
+        )
+    };
+    let taken_alone = (clusters.is_none() && !reading.group_column.is_empty()).then(taken_alone);
     let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && of_targets.name.is_some();
     let note = || {
         format!(
@@ -168,9 +203,9 @@ fn read(
             None => format!("{} on {name}", run.summary.name),
         }),
         facts,
-        notes: is_index.then(note).into_iter().chain(notes).chain(outside).collect(),
+        notes: is_index.then(note).into_iter().chain(taken_alone).chain(notes).chain(outside).collect(),
     };
-    Ok((LabelledRows { features, targets, groups, input }, about))
+    Ok((LabelledRows { features, targets, groups, clusters, input }, about))
 }
 
 /// The targets out of their cells.

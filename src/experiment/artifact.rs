@@ -445,8 +445,9 @@ impl Artifacts {
 pub(super) fn write_predicted(dir: &Path, predicted: &Predicted) -> Result<Option<UncertaintySummary>, RunError> {
     let path = dir.join(run_dir::PREDICTIONS);
     match predicted {
-        Predicted::Classes { log_probs, labels } => {
-            let predictions = log_probs.predictions(labels).map_err(|error| file(&path, &error))?;
+        Predicted::Classes { log_probs, labels, clusters } => {
+            let predictions = log_probs.predictions(labels).and_then(|of| of.with_clusters(clusters.clone()));
+            let predictions = predictions.map_err(|error| file(&path, &error))?;
             csv::write_predictions(&path, &predictions).map_err(output)?;
             let summary = UncertaintySummary::new(log_probs, labels).map_err(|error| file(&path, &error))?;
             let rows: String = summary.row_mutual_information.iter().map(|mi| format!("{mi}\n")).collect();

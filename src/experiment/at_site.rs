@@ -20,6 +20,7 @@ use crate::error::RunError;
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
+use crate::metrics::Clusters;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
@@ -60,6 +61,8 @@ struct Part {
     test: HeldOut,
     /// The lines in the site's file of the rows that are evaluated.
     test_lines: Option<Vec<u64>>,
+    /// The groups of these rows, where they have any.
+    test_groups: Option<Vec<usize>>,
     /// Notes on the cells of the site's rows.
     notes: Vec<String>,
     /// The shape of the particles, `[N, d]`.
@@ -228,7 +231,7 @@ impl SiteClient {
             rows[client] = (0..data.rows()).collect();
             HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
         };
-        let (test_lines, none) = (test.lines.clone(), test.select(&[]));
+        let (test_lines, test_groups, none) = (test.lines.clone(), test.groups.clone(), test.select(&[]));
         let test = held(test);
         let evaluator = ClientEvaluator {
             model,
@@ -256,6 +259,7 @@ impl SiteClient {
             evaluator,
             test,
             test_lines,
+            test_groups,
             notes,
             shape,
             is_stateful: true,
@@ -502,7 +506,9 @@ impl Part {
         };
         // A site without such rows has nothing to report on, and still a model.
         let outputs = self.evaluator.predicted(test, request, own)?;
-        let predicted = outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale));
+        let clusters = self.test_groups.as_ref().map(Clusters::new);
+        let predicted =
+            outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale, clusters));
         let predicted = predicted.transpose()?;
         let results = SiteResults {
             site: &self.site,

@@ -13,7 +13,8 @@ use crate::error::{RunError, words_of_panic};
 use crate::federation::client_evaluator::{no_rows, no_scores};
 use crate::federation::labelled::Labelled;
 use crate::metrics::{
-    ClientScores, Evaluation, Grid, MetricError, ParticleLogProbs, PersonalScores, RegressionPredictions, Scale,
+    ClientScores, Clusters, Evaluation, Grid, MetricError, ParticleLogProbs, PersonalScores, RegressionPredictions,
+    Scale,
 };
 use crate::models::{Model, Task};
 use crate::particles::Particles;
@@ -29,10 +30,12 @@ pub enum Predicted {
         log_probs: ParticleLogProbs,
         /// `[n]`.
         labels: Vec<usize>,
+        /// Those of the rows; `None` where rows are independent.
+        clusters: Option<Clusters>,
     },
     /// A Gaussian of every particle on the standardised scale, with the scale of the targets.
     Real {
-        /// Means and precisions `[N, n]`, targets `[n]`.
+        /// Means and precisions `[N, n]`, targets `[n]`, with the clusters of the rows.
         predictions: RegressionPredictions<'static>,
         /// The transformation back to the units of the data.
         scale: Scale,
@@ -57,23 +60,26 @@ impl Predicted {
     /// # Arguments
     /// * `targets`: those of the rows, in the units of the data
     /// * `scale`: the transformation of a real target
+    /// * `clusters`: those of the rows; `None` where rows are independent
     ///
     /// # Errors
-    /// An output is not finite, or the rows have no targets.
+    /// An output is not finite, the rows have no targets, or the clusters are of another number of rows.
     pub fn of(
         targets: &Targets,
         (components, width): (usize, usize),
         outputs: &[f32],
         scale: Scale,
+        clusters: Option<Clusters>,
     ) -> Result<Self, RunError> {
         match targets {
             Targets::Classes { labels, .. } => {
                 let log_probs = ParticleLogProbs::from_f32(components, labels.len(), width, outputs);
-                Ok(Self::Classes { log_probs: log_probs.map_err(undefined)?, labels: labels.clone() })
+                Ok(Self::Classes { log_probs: log_probs.map_err(undefined)?, labels: labels.clone(), clusters })
             }
             Targets::Real { values } => {
                 let standardised = values.iter().map(|y| scale.standardise(*y)).collect();
-                let predictions = RegressionPredictions::from_outputs(components, outputs, standardised);
+                let predictions = RegressionPredictions::from_outputs(components, outputs, standardised)
+                    .and_then(|predictions| predictions.with_clusters(clusters));
                 Ok(Self::Real { predictions: predictions.map_err(undefined)?, scale })
             }
             Targets::None { .. } => Err(no_rows()),
@@ -87,7 +93,10 @@ impl Predicted {
     /// The predictions cannot be scored.
     pub fn labelled(&self) -> Result<Option<Labelled>, RunError> {
         let labelled = match self {
-            Self::Classes { log_probs, labels } => log_probs.predictions(labels).map(Labelled::Classes),
+            Self::Classes { log_probs, labels, clusters } => {
+                let predictions = log_probs.predictions(labels);
+                predictions.and_then(|of| of.with_clusters(clusters.clone())).map(Labelled::Classes)
+            }
             Self::Real { predictions, scale } => predictions.original_scale(*scale).map(Labelled::Real),
             Self::Pooled { .. } | Self::Density { .. } => return Ok(None),
         };
@@ -100,7 +109,7 @@ impl Predicted {
     /// The metrics are undefined.
     pub fn evaluate(&self, bins: usize) -> Result<Evaluation, RunError> {
         match self {
-            Self::Classes { log_probs, labels } => Evaluation::classification(log_probs, labels, bins),
+            Self::Classes { log_probs, labels, .. } => Evaluation::classification(log_probs, labels, bins),
             Self::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
             Self::Pooled { scores, .. } => Ok(Evaluation::of_sums(scores.pooled())),
             Self::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
@@ -137,6 +146,7 @@ pub struct Evaluator {
     session: Session,
     table: Table,
     targets: Targets,
+    clusters: Option<Clusters>,
     scale: Scale,
     config: EvaluatorConfig,
     exact: Option<Exact>,
@@ -159,14 +169,14 @@ impl Evaluator {
         normalisation: &Normalisation,
         config: EvaluatorConfig,
     ) -> Result<Self, RunError> {
-        let targets = test.targets.clone();
+        let (targets, clusters) = (test.targets.clone(), test.groups.as_ref().map(Clusters::new));
         let scale = target_scale(normalisation);
         let table = Table::new(test, normalisation);
         let exact = match model.task() {
             Task::Density => exact(&*model, &table, config.temperature, &session)?,
             Task::Classification { .. } | Task::Regression => None,
         };
-        Ok(Self { model, session, table, targets, scale, config, exact })
+        Ok(Self { model, session, table, targets, clusters, scale, config, exact })
     }
 
     /// Whether the rows have classes.
@@ -184,7 +194,8 @@ impl Evaluator {
             Task::Regression => 2,
             Task::Density => return Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
         };
-        Predicted::of(&self.targets, (particles.count(), width), &self.outputs(particles, width)?, self.scale)
+        let (outputs, clusters) = (self.outputs(particles, width)?, self.clusters.clone());
+        Predicted::of(&self.targets, (particles.count(), width), &outputs, self.scale, clusters)
     }
 
     /// The headline metrics of predictions.

@@ -16,7 +16,7 @@ use super::run_report::write_files;
 use crate::datasets::Targets;
 use crate::error::RunError;
 use crate::federation::labelled::Labelled;
-use crate::metrics::Evaluation;
+use crate::metrics::{Clusters, Evaluation};
 use crate::report::{CalibrationResults, Content, Groups, PartitionTable, Report, ReportFiles, RunSummary};
 
 /// Labelled rows.
@@ -26,8 +26,10 @@ pub struct LabelledRows {
     pub features: Array2<f32>,
     /// In the units of the data, `[n]`; classes with the names of the run's, in any order.
     pub targets: Targets,
-    /// The groups of the rows, where there are any.
+    /// The groups of the rows, where there are any: each has numbers of its own in the report.
     pub groups: Option<RowGroups>,
+    /// The clusters of the rows, such as patients, by which intervals are computed; `None` where rows are independent.
+    pub clusters: Option<Clusters>,
     /// What the rows are, for messages.
     pub input: String,
 }
@@ -79,12 +81,12 @@ impl Finished {
         recalibrated: &Recalibrated,
         rows: LabelledRows,
     ) -> Result<Evaluated, RunError> {
-        let LabelledRows { features, targets, groups, input } = rows;
+        let LabelledRows { features, targets, groups, clusters, input } = rows;
         groups.as_ref().map_or(Ok(()), |groups| groups.check(features.nrows(), &input))?;
         // Temperature and sets are those of the global particles.
         let not_judged = self.new_rows_not_judged(config, client.as_ref().is_some_and(ClientPredictor::is_own));
         let of_run = self.summary.calibration.as_ref().filter(|_| client.is_none());
-        let predicted = self.predict_labelled(config, client, features, &targets, &input)?;
+        let predicted = self.predict_labelled(config, client, features, &targets, clusters, &input)?;
         let bins = config.evaluation.bins;
         let classes = self.card.classes.as_deref().unwrap_or_default();
         let calibration = match (of_run, predicted.labelled()?) {

@@ -15,7 +15,7 @@ use crate::datasets::{Dataset, Targets};
 use crate::error::RunError;
 use crate::federation::client_evaluator;
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::{ParticleLogProbs, RegressionPredictions, Scale};
+use crate::metrics::{Clusters, ParticleLogProbs, RegressionPredictions, Scale};
 use crate::models::Task;
 use crate::report::quoted;
 use crate::rows::Table;
@@ -112,7 +112,8 @@ impl Finished {
     }
 
     /// As [`Self::forecast_by`], of rows whose targets are known, in the units of the data. Classes are those of the run by
-    /// their names, in whatever order the targets have them.
+    /// their names, in whatever order the targets have them. Clusters say which rows belong together; `None` where rows are
+    /// independent.
     ///
     /// # Errors
     /// As [`Self::forecast`]; or the targets are of the other task, of another number than the rows, not finite, or have a
@@ -123,11 +124,12 @@ impl Finished {
         client: Option<ClientPredictor>,
         features: Array2<f32>,
         targets: &Targets,
+        clusters: Option<Clusters>,
         input: &str,
     ) -> Result<Predicted, RunError> {
         let targets = self.targets_of_run(targets, features.nrows(), input)?;
         let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
-        Predicted::of(&targets, (particles, width), &values, scale).map_err(|error| match error {
+        Predicted::of(&targets, (particles, width), &values, scale, clusters).map_err(|error| match error {
             RunError::Predictions(error) => self.unusable(input, &error),
             other => other,
         })

@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::federation::labelled::{Labelled, NEW_STREAM, TEST_STREAM, merged};
 use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions};
 use crate::protocol::{ScoreForm, SetForm};
-use crate::report::conformal::{Score, TargetInterval, class_set, draws, intervals};
+use crate::report::conformal::{Score, SetCounts, TargetInterval, class_set, draws, intervals};
 use crate::report::maps::{IsotonicMap, ProbabilityMap, VectorMap};
 use crate::report::{CalibrationResults, SetLine, SetResults};
 
@@ -265,16 +265,17 @@ impl Sets {
         let form = ScoreForm { score, temperature, seed };
         // The stream of test rows: on its own test rows a run has the sets of its own report.
         let rows = labelled.set_of_each(&SetForm { form, level, threshold }, TEST_STREAM)?;
-        let all = merged(&rows, &vec![0; rows.len()], 1);
+        let clusters = labelled.clusters();
         let lines = |names: &[String], of: &[usize]| -> Vec<SetLine> {
-            names.iter().zip(merged(&rows, of, names.len())).map(|(name, counts)| SetLine::new(name, counts)).collect()
+            let counts = merged(&rows, of, names.len(), clusters);
+            names.iter().zip(counts).map(|(name, counts)| SetLine::new(name, counts)).collect()
         };
         Ok(SetResults {
             score: score.word().to_owned(),
             random: seed.is_some(),
             level,
             threshold,
-            all: all.first().map(|counts| SetLine::new("all", *counts)),
+            all: Some(SetLine::new("all", SetCounts::of_rows(rows.iter().enumerate(), clusters))),
             classes: match labelled {
                 Labelled::Classes(predictions) => lines(classes, predictions.labels()),
                 Labelled::Real(_) => Vec::new(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::RunError;
 use crate::metrics::{
-    ClassPredictions, ClientScores, MetricError, ParticleLogProbs, RegressionPredictions, apply_temperature,
+    ClassPredictions, ClientScores, Clusters, MetricError, ParticleLogProbs, RegressionPredictions, apply_temperature,
 };
 use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, SetCounts, class_scores, class_set, draws, intervals, target_scores};
@@ -40,6 +40,14 @@ impl Labelled {
         match self {
             Self::Classes(predictions) => predictions.len(),
             Self::Real(predictions) => predictions.rows(),
+        }
+    }
+
+    /// The clusters of the rows; `None` where rows are independent.
+    pub fn clusters(&self) -> Option<&Clusters> {
+        match self {
+            Self::Classes(predictions) => predictions.clusters(),
+            Self::Real(predictions) => predictions.clusters(),
         }
     }
 
@@ -113,12 +121,12 @@ impl Labelled {
     /// As [`Self::sorted_scores`].
     pub fn sets(&self, form: &SetForm, stream: u64) -> Result<SetResults, RunError> {
         let rows = self.set_of_each(form, stream)?;
-        let mut results = SetResults::default();
-        rows.iter().for_each(|row| results.all.merge(row));
-        if let Self::Classes(predictions) = self {
-            results.classes = merged(&rows, predictions.labels(), predictions.classes());
-        }
-        Ok(results)
+        let all = SetCounts::of_rows(rows.iter().enumerate(), self.clusters());
+        let classes = match self {
+            Self::Classes(predictions) => merged(&rows, predictions.labels(), predictions.classes(), self.clusters()),
+            Self::Real(_) => Vec::new(),
+        };
+        Ok(SetResults { all, classes })
     }
 
     /// What the set of each row holds, `[n]`.
@@ -183,10 +191,11 @@ impl Labelled {
 /// # Arguments
 /// * `rows`: those of each row, `[n]`
 /// * `of`: the part of each row, `[n]`
-pub fn merged(rows: &[SetCounts], of: &[usize], parts: usize) -> Vec<SetCounts> {
-    let mut merged = vec![SetCounts::default(); parts];
-    rows.iter().zip(of).for_each(|(row, part)| merged[*part].merge(row));
-    merged
+/// * `clusters`: those of the rows; `None` where rows are independent
+pub fn merged(rows: &[SetCounts], of: &[usize], parts: usize, clusters: Option<&Clusters>) -> Vec<SetCounts> {
+    let mut rows_of = vec![Vec::new(); parts];
+    rows.iter().enumerate().zip(of).for_each(|(row, part)| rows_of[*part].push(row));
+    rows_of.iter().map(|rows| SetCounts::of_rows(rows.iter().copied(), clusters)).collect()
 }
 
 fn check(score: Score, classes: bool) -> Result<(), RunError> {

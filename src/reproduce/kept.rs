@@ -143,7 +143,7 @@ impl Kept {
     /// The device fails.
     pub fn of(config: &Config, resolved: &str, outcome: &Outcome, notes: Vec<String>) -> Result<Self, RunError> {
         let bins = match &outcome.predicted {
-            Predicted::Classes { log_probs, labels } => {
+            Predicted::Classes { log_probs, labels, .. } => {
                 let unusable = RunError::Predictions;
                 let top = log_probs.predictions(labels).map_err(unusable)?.top_label();
                 let bins = equal_width(&top.confidence, &top.correct, config.evaluation.bins).map_err(unusable)?;

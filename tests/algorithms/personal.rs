@@ -33,7 +33,7 @@ const FEDAVG: &str = r#"
 fn a_global_model_is_scored_on_each_clients_labels() {
     let experiment = experiment(FEDAVG);
     let outcome = outcome(&experiment);
-    let Predicted::Classes { log_probs, labels } = &outcome.predicted else { panic!("digits are classes") };
+    let Predicted::Classes { log_probs, labels, .. } = &outcome.predicted else { panic!("digits are classes") };
     let predictions = log_probs.predictions(labels).unwrap();
     let (results, scores) = outcome.personal.as_ref().unwrap();
     assert_eq!(results.last.round, 3);

@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod calibration;
 mod client;
+mod clusters;
 mod data;
 mod evaluate;
 mod example;

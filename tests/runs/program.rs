@@ -133,7 +133,8 @@ fn finished(path: &Path, real: bool) -> Finished {
 
 /// The NLL of rows, or why they are not scored.
 fn scored(run: &Finished, rows: Dataset, groups: Option<RowGroups>) -> Result<f64, RunError> {
-    let labelled = LabelledRows { features: rows.features, targets: rows.targets, groups, input: "new rows".into() };
+    let Dataset { features, targets, .. } = rows;
+    let labelled = LabelledRows { features, targets, groups, clusters: None, input: "new rows".into() };
     let evaluated = run.evaluate(&run.config()?, None, &run.recalibrated(None)?, labelled)?;
     Ok(evaluated.evaluation.nll.unwrap())
 }

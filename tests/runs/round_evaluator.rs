@@ -260,7 +260,7 @@ fn run_at_sites(text: &str, path: &Path) {
     drop(artifacts);
     let mut scores = Vec::new();
     match &outcome.predicted {
-        Predicted::Classes { log_probs, labels } => {
+        Predicted::Classes { log_probs, labels, .. } => {
             let (particles, classes) = (log_probs.particles(), log_probs.classes());
             for rows in [0..11, 11..labels.len()] {
                 let of = |n: usize| rows.clone().flat_map(move |row| log_probs.row(n, row).to_vec());

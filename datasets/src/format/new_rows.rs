@@ -37,7 +37,7 @@ pub struct RowsOfClient<'a> {
     pub name: &'a str,
 }
 
-/// A column that was asked for, which the file must have.
+/// A column that was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedColumn<'a> {
     /// What names it, for messages: an option, or a key of the config.
@@ -50,6 +50,8 @@ pub struct AskedColumn<'a> {
     pub missing: MissingAnswer<'a>,
     /// Whether it may also be a feature.
     pub may_be_feature: bool,
+    /// Whether a file without it is refused.
+    pub required: bool,
 }
 
 /// What becomes of a missing cell of a column that was asked for.
@@ -70,8 +72,8 @@ pub struct NewRows {
     pub features: Array2<f32>,
     /// The columns that were asked for and are there, in their order.
     pub beside: Vec<Beside>,
-    /// The columns of `asked`, in their order.
-    pub asked: Vec<Beside>,
+    /// The columns of `asked`, in their order; `None` for one that the file lacks.
+    pub asked: Vec<Option<Beside>>,
     /// The line of the file of each row, `[rows]`, from 1.
     pub lines: Vec<u64>,
     /// Notes for the user, one sentence each.
@@ -219,7 +221,7 @@ struct Read {
     cells: Array2<f32>,
     texts: BTreeMap<usize, Vec<String>>,
     beside: Vec<Beside>,
-    asked: Vec<Beside>,
+    asked: Vec<Option<Beside>>,
     lines: Vec<u64>,
     notes: Vec<String>,
 }
@@ -241,13 +243,16 @@ fn read_cells(
     let has_names = needed.peek().is_some() && lines.first_line_has(needed);
     let header = if has_names { Header::Yes } else { Header::Auto };
     lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;
-    let missing = |asked: &AskedColumn| lines.no_column_of(asked.key, asked.column);
-    let place = |asked: &AskedColumn| lines.find(asked.column)?.ok_or_else(|| missing(asked));
-    let places: Vec<usize> = asked.iter().map(place).collect::<Result<_, _>>()?;
+    let place = |asked: &AskedColumn| match lines.find(asked.column)? {
+        None if asked.required => Err(lines.no_column_of(asked.key, asked.column)),
+        found => Ok(found),
+    };
+    let places: Vec<Option<usize>> = asked.iter().map(place).collect::<Result<_, _>>()?;
+    let asked: Vec<(&AskedColumn, usize)> =
+        asked.iter().zip(&places).filter_map(|(asked, place)| Some((asked, (*place)?))).collect();
     let (found_columns, indices) = match wanted.names {
         Some(names) if lines.names.is_some() && distinct(names) => (by_name(&lines, names, &wanted.defaults)?, true),
         _ => {
-            let asked = Vec::from_iter(asked.iter().zip(places.iter().copied()));
             let (columns, indices) = by_position(&lines, wanted.kinds.len(), ignore, &asked)?;
             (columns.into_iter().map(Some).collect(), indices)
         }
@@ -258,8 +263,8 @@ fn read_cells(
     if there.is_empty() {
         return Err(lines.columns("it has none of the model's columns".to_owned()));
     }
-    let is_feature = |(asked, place): &(&AskedColumn, &usize)| !asked.may_be_feature && columns.contains(place);
-    if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().zip(&places).find(is_feature) {
+    let is_feature = |(asked, place): &&(&AskedColumn, usize)| !asked.may_be_feature && columns.contains(place);
+    if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().find(is_feature) {
         return Err(lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column")));
     }
     let mut notes = Vec::new();
@@ -274,18 +279,18 @@ fn read_cells(
             _ => return Err(lines.no_column_beside(key, column)),
         }
     }
-    let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); places.len()]);
-    let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; places.len()]);
+    let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); asked.len()]);
+    let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; asked.len()]);
     let names = there.iter().filter_map(|at| Some(wanted.names?[*at].as_str()));
     let kinds = (there.iter().map(|at| wanted.kinds[*at]).collect(), reading.missing_cells(names));
     let mut cells = Cells::of(columns, kinds, reading, (wanted.missing, Purpose::Predict));
     let (missing, notation) = (lines.missing_cells(reading), reading.notation());
     let of_client = client.as_ref().and_then(|client| Some((client, found_columns[client.at]?)));
     while lines.next()? {
-        let is_left_out = |(asked, column): (&AskedColumn, &usize)| {
+        let is_left_out = |(asked, column): &(&AskedColumn, usize)| {
             asked.missing == MissingAnswer::LeftOut && missing.hold(*column, lines.field(*column))
         };
-        if let Some(at) = asked.iter().zip(&places).position(is_left_out) {
+        if let Some(at) = asked.iter().position(is_left_out) {
             left_out[at] += 1;
             continue;
         }
@@ -296,13 +301,13 @@ fn read_cells(
         for (column, texts) in found.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }
-        for ((asked, column), answers) in asked.iter().zip(&places).zip(&mut answers) {
+        for ((asked, column), answers) in asked.iter().zip(&mut answers) {
             answers.push(asked.answer(&lines, *column, &missing)?);
         }
         numbers.push(lines.cells().1);
     }
     let rows = numbers.len() + left_out.iter().sum::<usize>();
-    for ((asked, column), count) in asked.iter().zip(&places).zip(left_out).filter(|(_, count)| *count > 0) {
+    for ((asked, column), count) in asked.iter().zip(left_out).filter(|(_, count)| *count > 0) {
         let column = lines.place(*column);
         if numbers.is_empty() {
             return Err(lines.columns(format!("none of its {rows} rows has {} in column {column}", asked.what)));
@@ -317,7 +322,8 @@ fn read_cells(
         Beside { place: lines.place(*column), name, cells }
     };
     let beside = found.iter().zip(texts).map(given).collect();
-    let asked = places.iter().zip(answers).map(given).collect();
+    let mut answers = asked.iter().map(|(_, column)| column).zip(answers).map(given);
+    let asked = places.iter().map(|place| place.and_then(|_| answers.next())).collect();
     let (values, width) = (cells.values, cells.kinds.len());
     let mut texts: BTreeMap<usize, Vec<String>> =
         cells.texts.into_iter().map(|(at, names)| (there[at], names.into_texts())).collect();

@@ -442,6 +442,7 @@ fn asked(column: &str, may_be_feature: bool) -> AskedColumn<'_> {
         what: "a text",
         missing: MissingAnswer::Refused("; fill it"),
         may_be_feature,
+        required: true,
     }
 }
 
@@ -454,13 +455,16 @@ fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
     let rows = with_asked(&file(&dir, text), 2, Some(&names), &["y"], &all).unwrap();
     assert_eq!(rows.features, array![[1., 2.], [3., 4.]]);
     assert_eq!(rows.lines, [2, 5]);
-    let cells: Vec<&[String]> = rows.asked.iter().map(|column| &*column.cells).collect();
+    let cells: Vec<&[String]> = rows.asked.iter().flatten().map(|column| &*column.cells).collect();
     assert_eq!(cells, [["u", "1.0"], ["x\ny", "z"], ["1", "3"]]);
-    assert_eq!(rows.asked[1].name.as_deref(), Some("site"));
-    assert_eq!(rows.asked[1].place, "4 (site)");
+    let site = rows.asked[1].as_ref().unwrap();
+    assert_eq!((site.name.as_deref(), &*site.place), (Some("site"), "4 (site)"));
     let refused = |text: &str, one: AskedColumn| {
         with_asked(&file(&dir, text), 2, Some(&names), &["y"], &[one]).unwrap_err().to_string()
     };
+    let lacking = AskedColumn { required: false, ..asked("c", true) };
+    let rows = with_asked(&file(&dir, text), 2, Some(&names), &["y"], &[lacking, asked("y", false)]).unwrap();
+    assert!(rows.asked[0].is_none() && rows.asked[1].as_ref().is_some_and(|y| y.cells == ["u", "1.0"]));
     assert!(refused(text, asked("c", true)).contains("no column `c` (--option): the header has `b`, `y`"));
     assert!(refused(text, asked("a", false)).contains("column `a` (--option) is a feature of the model"));
     assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text; fill it"));
@@ -476,7 +480,7 @@ fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
     );
     let named = AskedColumn { missing: MissingAnswer::Text("none"), ..asked("y", false) };
     let rows = with_asked(&file(&dir, &unknown.replace('x', "7")), 2, Some(&names), &["y"], &[named]).unwrap();
-    assert_eq!(rows.asked[0].cells, ["u", "none", "none"]);
+    assert_eq!(rows.asked[0].as_ref().unwrap().cells, ["u", "none", "none"]);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! Rows that belong together, from the table to the report: intervals count patients and not visits.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// So many patients with six alike visits each: the outcome is that of the patient, and x says little of it.
+fn visits(patients: std::ops::Range<usize>, number: &str) -> String {
+    let row = |visit: usize| {
+        let patient = patients.start + visit / 6;
+        let (ill, x) = ((patient * 7 + patient / 3) % 5 < 2, patient * 13 % 11);
+        format!("{number}{patient},{}.{},{}\n", x, visit % 6, ["well", "ill"][usize::from(ill)])
+    };
+    format!("patient,x,outcome\n{}", (0..6 * patients.len()).map(row).collect::<String>())
+}
+
+const CONFIG: &str = "[data]\nkind = \"csv\"\npath = \"visits.csv\"\ntarget = \"outcome\"\npositive = \"ill\"\n\
+                      group_column = \"patient\"\ntest_fraction = 0.5\n[partition]\nclients = 2\n\
+                      calibration = 0.3\n[model]\nkind = \"blr\"\n[algorithm]\nkind = \"dsvgd\"\n";
+
+/// Twice the half width of a 95 % interval of `report.json`.
+fn width(report: &Value, key: &str) -> f64 {
+    let of = &report["confidence_intervals"][key];
+    of["hi"].as_f64().unwrap() - of["lo"].as_f64().unwrap()
+}
+
+#[test]
+fn a_run_with_groups_has_intervals_by_groups() {
+    let place = Place::new();
+    place.write("visits.csv", visits(0..80, "P"));
+    place.write("run.toml", CONFIG);
+    let printed = place.works("train run.toml --set rounds=2 --set algorithm.local_steps=20 --out run").stderr;
+    assert!(printed.contains("groups of rows: 40 in training, 40 in test, none in both\n"), "{printed}");
+
+    // Two rows have one cluster where their lines have one patient.
+    let (table, lines) = (place.text("visits.csv"), place.table("run/test_lines.csv"));
+    let predictions = place.table("run/predictions.csv");
+    assert_eq!(predictions[0], ["label", "p_0", "p_1", "cluster"]);
+    let mut patients = BTreeMap::new();
+    for (line, row) in lines[1..].iter().zip(&predictions[1..]) {
+        let patient = table.lines().nth(line[0].parse::<usize>().unwrap() - 1).unwrap().split(',').next().unwrap();
+        assert_eq!(patients.entry(row[3].clone()).or_insert(patient.to_owned()), patient);
+    }
+    let distinct: std::collections::BTreeSet<&String> = patients.values().collect();
+    assert_eq!((patients.len(), distinct.len(), predictions.len()), (40, 40, 241));
+
+    let by_patient = place.json("run/report/report.json");
+    assert_eq!((&by_patient["overall"]["n"], &by_patient["overall"]["clusters"]), (&240.into(), &40.into()));
+    assert!(by_patient["verdict"]["text"].as_str().unwrap().contains("on 240 rows of 40 clusters."));
+    assert!(by_patient["overall"]["nll"].is_number());
+    let sets = &by_patient["run"]["calibration"]["sets"]["all"];
+    let independent = sets["independent_rows"].as_f64().unwrap();
+    assert!((35.0..=240.0).contains(&independent), "{independent}");
+    let page = place.text("run/report/report.html");
+    assert!(page.contains("(which belong together, and tell as much as "), "{page}");
+
+    // Without the column, the same predictions are taken for independent.
+    let alone = predictions.iter().map(|row| row[..3].join(",") + "\n").collect::<String>();
+    place.write("alone.csv", alone);
+    place.works("report --predictions alone.csv --out alone");
+    let by_row = place.json("alone/report.json");
+    assert!(by_row["overall"].get("clusters").is_none());
+    assert_eq!(by_row["overall"]["accuracy"], by_patient["overall"]["accuracy"]);
+    for key in ["accuracy", "nll", "auroc", "calibration_slope"] {
+        let ratio = width(&by_patient, key) / width(&by_row, key);
+        assert!((1.5..3.5).contains(&ratio), "{key}: {ratio}");
+    }
+    // And with it, the report of the file is that of the run.
+    place.works("report --predictions run/predictions.csv --out again");
+    assert_eq!(place.json("again/report.json")["confidence_intervals"], by_patient["confidence_intervals"]);
+}
+
+#[test]
+fn new_rows_are_judged_by_the_column_of_the_run_or_another() {
+    let place = Place::new();
+    place.write("visits.csv", visits(0..80, "P"));
+    place.write("run.toml", CONFIG);
+    place.works("train run.toml --set rounds=2 --set algorithm.local_steps=20 --out run --quiet");
+    place.write("north.csv", visits(100..130, "N"));
+    let evaluate = |options: &str| {
+        let printed = place.works(&format!("evaluate run --input north.csv --force {options}")).stderr;
+        (place.json("run/evaluate/north/report/report.json"), printed)
+    };
+    let (report, printed) = evaluate("");
+    assert_eq!((&report["overall"]["n"], &report["overall"]["clusters"]), (&180.into(), &30.into()));
+    assert!(!printed.contains("independent"), "{printed}");
+    assert_eq!(place.table("run/evaluate/north/predictions.csv")[0][3], "cluster");
+
+    let other = place.text("north.csv").replace("patient,", "person,");
+    place.write("north.csv", &other);
+    let (report, printed) = evaluate("");
+    assert!(report["overall"].get("clusters").is_none());
+    let note = "north.csv has no column `patient` (data.group_column of the run): intervals and verdict take its rows for \
+                independent; --cluster names another column";
+    assert!(printed.contains(note), "{printed}");
+    let (report, printed) = evaluate("--cluster person --by person");
+    assert_eq!(report["overall"]["clusters"], 30);
+    assert!(!printed.contains("independent"), "{printed}");
+    assert_eq!(report["groups"].as_array().unwrap().len(), 30);
+
+    place.refuses("evaluate run --input north.csv --force --cluster patient", &["no column `patient` (--cluster)"]);
+    place.write("north.csv", other.replacen("N100", "", 1));
+    let words = ["line 2, column 1 (person)", "take the row out"];
+    place.refuses("evaluate run --input north.csv --force --cluster person", &words);
+}
