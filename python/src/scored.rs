@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use fedstein::metrics::Clusters;
 use fedstein::report::{self, Content, Groups, PartitionTable, Rendered, Report, ReportError, RunSummary};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ pub struct Scored {
     bins: usize,
     names: Option<Vec<String>>,
     groups: Option<Groups>,
+    clusters: Option<Clusters>,
     rendered: OnceLock<Rendered>,
 }
 
@@ -31,6 +33,10 @@ type RowGroups<'py> = (Vec<String>, PyReadonlyArray1<'py, i64>);
 fn groups(of: Option<RowGroups<'_>>) -> PyResult<Option<Groups>> {
     let Some((names, of)) = of else { return Ok(None) };
     Groups::new(names, indices(&of, "group")?).map(Some).map_err(of_metric)
+}
+
+fn clusters(of: Option<PyReadonlyArray1<'_, i64>>) -> PyResult<Option<Clusters>> {
+    of.map(|of| indices(&of, "cluster").map(Clusters::new)).transpose()
 }
 
 enum Predictions {
@@ -81,10 +87,10 @@ impl Scored {
         bins: usize,
         title: String,
         names: Option<Vec<String>>,
-        groups: Option<Groups>,
+        (groups, clusters): (Option<Groups>, Option<Clusters>),
     ) -> Self {
         let (predictions, fingerprint) = (arrays.keep(), arrays.fingerprint());
-        Self { predictions, fingerprint, title, bins, names, groups, rendered: OnceLock::new() }
+        Self { predictions, fingerprint, title, bins, names, groups, clusters, rendered: OnceLock::new() }
     }
 
     /// Does some work on the report, which Ctrl-C does not wait for.
@@ -102,12 +108,14 @@ impl Scored {
             scored.check(&arrays)?;
             let found = match &arrays {
                 Arrays::Classes(probabilities, labels) => {
-                    let predictions = &classes(probabilities, labels)?;
+                    let predictions = classes(probabilities, labels)?;
+                    let predictions = &predictions.with_clusters(scored.clusters.clone()).map_err(of_metric)?;
                     let report = scored.report(Content::Classification { predictions, uncertainty: None });
                     here.compute(|| work(&report))?
                 }
                 Arrays::Real(mean, sd, targets) => {
-                    let predictions = &reals(mean, sd, targets)?;
+                    let predictions = reals(mean, sd, targets)?;
+                    let predictions = &predictions.with_clusters(scored.clusters.clone()).map_err(of_metric)?;
                     let report = scored.report(Content::Regression { predictions });
                     here.compute(|| work(&report))?
                 }
@@ -166,8 +174,10 @@ impl Scored {
         title: String,
         names: Option<Vec<String>>,
         groups: Option<RowGroups<'_>>,
+        clusters: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<Self> {
-        Ok(Self::new(&Arrays::Classes(probabilities, labels), bins, title, names, self::groups(groups)?))
+        let parts = (self::groups(groups)?, self::clusters(clusters)?);
+        Ok(Self::new(&Arrays::Classes(probabilities, labels), bins, title, names, parts))
     }
 
     #[staticmethod]
@@ -178,8 +188,10 @@ impl Scored {
         bins: usize,
         title: String,
         groups: Option<RowGroups<'_>>,
+        clusters: Option<PyReadonlyArray1<'_, i64>>,
     ) -> PyResult<Self> {
-        Ok(Self::new(&Arrays::Real(mean, sd, targets), bins, title, None, self::groups(groups)?))
+        let parts = (self::groups(groups)?, self::clusters(clusters)?);
+        Ok(Self::new(&Arrays::Real(mean, sd, targets), bins, title, None, parts))
     }
 
     /// The headline numbers, as JSON.

@@ -227,20 +227,28 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels", by_tex
     return indices if inverse is None else indices[inverse]
 
 
-def as_groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
+def as_groups(values: Any, rows: int, what: str = "groups") -> tuple[list[str], NDArray[np.int64]]:
     """The names of the groups, sorted by the values that they stand for, and each row's position in them.
 
     Rows without a value are a group, which is the last.
     """
-    array = as_vector(values, "groups")
+    array = as_vector(values, what)
     if len(array) != rows:
-        raise DataError(f"{len(array)} {'group' if len(array) == 1 else 'groups'} for {rows} rows")
+        raise DataError(f"{len(array)} {what[:-1] if len(array) == 1 else what} for {rows} rows")
     if array.dtype.kind == "O":
-        return _groups_of_objects(array.tolist())
+        return _groups_of_objects(array.tolist(), what)
     distinct, inverse = np.unique(array, return_inverse=True)
     found = list(distinct)
     are_whole = _are_whole(found)
     return [_name_of_group(value, are_whole) for value in found], inverse.astype(np.int64, copy=False)
+
+
+def as_units(values: Any, rows: int, what: str) -> NDArray[np.int64]:
+    """Each row's position among the distinct values, of which every row has one."""
+    _, of = as_groups(values, rows, what)
+    # Rows of which nobody knows the value are not one unit.
+    refuse_missing(as_vector(values, what), what)
+    return of
 
 
 def _are_whole(values: list[Any]) -> bool:
@@ -254,7 +262,7 @@ def _name_of_group(value: Any, are_whole: bool) -> str:
     return str(int(value)) if are_whole and is_real else str(value)
 
 
-def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
+def _groups_of_objects(values: list[Any], what: str) -> tuple[list[str], NDArray[np.int64]]:
     """As `as_groups`, of values of any types.
 
     Raises
@@ -269,12 +277,12 @@ def _groups_of_objects(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]
         try:
             name = names.setdefault(value, _name_of_group(value, are_whole))
         except TypeError as error:
-            raise DataError(f"groups: {value!r} cannot be a group: {error}") from error
+            raise DataError(f"{what}: {value!r} cannot be a {what[:-1]}: {error}") from error
         first = firsts.setdefault(name, value)
         if first is value:
             continue
         if is_missing(first) != is_missing(value) or not (is_missing(value) or first == value):
-            raise DataError(f"groups: {first!r} and {value!r} are different and have one name")
+            raise DataError(f"{what}: {first!r} and {value!r} are different and have one name")
     missing = sorted(name for name, value in firsts.items() if is_missing(value))
     present = [name for name in firsts if name not in missing]
     try:

@@ -16,10 +16,10 @@ from ._arrays import (
     Names,
     as_array,
     as_floats,
-    as_groups,
     as_indices,
     as_names,
     as_text,
+    as_units,
     as_vector,
     as_whole,
     is_missing,
@@ -246,9 +246,7 @@ class Data:
             raise DataError("the test rows have clients and the training rows none; pass clients=")
         of_groups = None
         if groups is not None:
-            _, of_groups = as_groups(groups, len(targets))
-            # Rows of which nobody knows the group are not one group.
-            refuse_missing(as_vector(groups, "groups"), "groups")
+            of_groups = as_units(groups, len(targets), "groups")
 
         def rows(
             X: Any,

@@ -119,9 +119,18 @@ class Scored:
         title: str,
         names: Sequence[str] | None,
         groups: _Groups | None,
+        clusters: NDArray[np.int64] | None,
     ) -> Scored: ...
     @staticmethod
-    def real(mean: _Floats, sd: _Floats, targets: _Floats, bins: int, title: str, groups: _Groups | None) -> Scored: ...
+    def real(
+        mean: _Floats,
+        sd: _Floats,
+        targets: _Floats,
+        bins: int,
+        title: str,
+        groups: _Groups | None,
+        clusters: NDArray[np.int64] | None,
+    ) -> Scored: ...
     def overall(self) -> str: ...
     def groups(self) -> str: ...
     def render(self) -> tuple[str, str]: ...

@@ -23,6 +23,7 @@ from ._arrays import (
     as_path,
     as_probabilities,
     as_text,
+    as_units,
     as_vector,
     in_order_of_categories,
 )
@@ -271,6 +272,7 @@ def report(
     *,
     classes: Names | None = None,
     groups: Any = None,
+    clusters: Any = None,
     bins: int = 15,
     title: str = "predictions",
 ) -> Report:
@@ -294,6 +296,10 @@ def report(
         The group of each row, such as its hospital. `Report.groups` has the numbers of each, and the page a table of
         the groups; of more than 50, those with the most rows. They are sorted by their values, and those of a
         Categorical of pandas are in the order of its categories; rows without a value are the last group.
+    clusters : array_like, [n], optional
+        The cluster of each row, such as its patient, where rows that belong together are alike. Intervals and the
+        verdict then count clusters and not rows: clusters are resampled, and shares have as many rows as independent
+        ones would tell as much.
     bins : int
         Number of bins of confidence.
     title : str
@@ -334,7 +340,8 @@ def report(
     if array.ndim and len(array) != len(indices):
         raise DataError(f"{_counted(len(indices), 'label')} for {_counted(len(array), 'row')} of probabilities")
     of = None if groups is None else _groups(groups, len(indices))
-    return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of))
+    together = None if clusters is None else as_units(clusters, len(indices), "clusters")
+    return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of, together))
 
 
 def _names_of_columns(probabilities: Any) -> list[Any] | None:
@@ -362,6 +369,7 @@ def report_regression(
     targets: Any,
     *,
     groups: Any = None,
+    clusters: Any = None,
     title: str = "predictions",
 ) -> Report:
     """Judge Gaussian predictions of any model.
@@ -374,6 +382,8 @@ def report_regression(
         The true values.
     groups : array_like, [n], optional
         The group of each row, as in `report`.
+    clusters : array_like, [n], optional
+        The cluster of each row, as in `report`.
     title : str
         Headline of the page.
 
@@ -390,7 +400,8 @@ def report_regression(
     means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
     values = as_floats(as_vector(targets, "targets"), "targets")
     of = None if groups is None else _groups(groups, len(values))
-    return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of))
+    together = None if clusters is None else as_units(clusters, len(values), "clusters")
+    return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of, together))
 
 
 def _numbers(values: dict[str, float | None]) -> dict[str, float]:
