@@ -6,7 +6,7 @@ use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
 use super::lines::{Lines, parse};
-use super::suggest::{by_kind, list, nearest, shorten};
+use super::suggest::{by_kind, did_you_mean, list, nearest, shorten};
 use super::value::not_one_of;
 
 /// A key and the value that one source gives it.
@@ -232,8 +232,7 @@ impl<'s> Layer<'s> {
             (_, Some((other, name))) => format!("; did you mean `{}`?", other.path(name)),
             (None, None) => {
                 let paths: Vec<String> = everywhere().map(|(section, name)| section.path(name)).collect();
-                nearest(path, paths.iter().map(String::as_str))
-                    .map_or_else(String::new, |path| format!("; did you mean `{path}`?"))
+                did_you_mean(path, paths.iter().map(String::as_str))
             }
         };
         let place =

@@ -28,7 +28,7 @@ pub use key::{Key, Kind, Schema, Section, joined, key, required};
 pub use kinds::{Tagged, untag};
 pub use lines::{Lines, parse};
 pub use resolve::Resolved;
-pub use suggest::{first, list, nearest};
+pub use suggest::{did_you_mean, first, list, nearest};
 pub use value::{Accepts, Interval, Literal, NumberOr};
 
 #[doc(hidden)]

@@ -20,6 +20,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// "; did you mean `a`?" of the candidate nearest to `word`, to end a message about it; nothing where none is near enough.
+pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, candidates).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
 /// `a, b, c`, each word in backquotes.
 pub fn list<'a>(words: impl IntoIterator<Item = &'a &'a str>) -> String {
     let mut text = String::new();

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::suggest::{list, nearest};
+use super::suggest::{did_you_mean, list};
 
 /// A default, as a constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -248,7 +248,9 @@ impl Accepts {
     /// "; did you mean …?" where a word is close to one of the choices.
     fn hint(self, value: &Value) -> String {
         match (self, value) {
-            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => did_you_mean(text, words),
+            (Self::Choice(words) | Self::NumberOr(_, words), Value::String(text)) => {
+                did_you_mean(text, words.iter().copied())
+            }
             // TOML has no greater whole numbers; the command line's are texts.
             (Self::Int { max: i64::MAX, .. }, Value::String(text)) if text.parse::<u64>().is_ok() => {
                 format!(" and at most {}", i64::MAX)
@@ -260,11 +262,11 @@ impl Accepts {
 
 /// "one of …", with a hint where `given` is close to one of the words.
 pub(super) fn not_one_of(words: &[&str], given: Option<&str>) -> String {
-    format!("one of {}{}", list(words), given.map_or_else(String::new, |given| did_you_mean(given, words)))
-}
-
-fn did_you_mean(given: &str, words: &[&str]) -> String {
-    nearest(given, words.iter().copied()).map_or_else(String::new, |word| format!("; did you mean `{word}`?"))
+    format!(
+        "one of {}{}",
+        list(words),
+        given.map_or_else(String::new, |given| did_you_mean(given, words.iter().copied()))
+    )
 }
 
 /// A column's name or number as text, if it is one.

@@ -5,7 +5,7 @@ use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
 use super::CliError;
-use crate::experiment::schema::{list, nearest};
+use crate::experiment::schema::{did_you_mean, list};
 
 /// The program's name.
 const NAME: &str = "fedstein";
@@ -65,7 +65,6 @@ fn no_command(of: &Command, word: &str) -> CliError {
     if names.is_empty() {
         return CliError::Usage(format!("`{of}` has no commands of its own, and none is named `{word}`"));
     }
-    let hint = nearest(word, names.iter().copied());
-    let hint = hint.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+    let hint = did_you_mean(word, names.iter().copied());
     CliError::Usage(format!("`{of}` has no command `{word}`{hint}; it has {}", list(&names)))
 }

@@ -9,7 +9,8 @@ use clap::{ArgGroup, Args};
 #[command(group(ArgGroup::new("source").required(true).args(["run", "predictions"])))]
 #[command(after_help = "\
 The file of --predictions has one row per sample, and the header `label,p_0,...,p_{C-1}` (or `label,p_1` for two classes), or
-of a regression `target,mean,sd` (or `target,mean_0,sd_0,...` for a mixture of normal distributions).")]
+of a regression `target,mean,sd` (or `target,mean_0,sd_0,...` for a mixture of normal distributions). A last column `cluster`,
+such as the patient of each row, says which rows belong together: intervals then count clusters and not rows.")]
 pub struct ReportArgs {
     /// The directory of a run
     #[arg(value_name = "RUN_DIR")]

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::cli::{CliError, Data, print_text};
 use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
 use crate::datasets::{DataSet, Progress, fetch};
-use crate::experiment::schema::nearest;
+use crate::experiment::schema::did_you_mean;
 
 /// Runs the command.
 ///
@@ -36,10 +36,8 @@ pub(super) fn data(typed: Data) -> Result<(), CliError> {
 }
 
 fn named(name: &str) -> Result<&'static DataSet, CliError> {
-    find(name).map_err(|error| {
-        let hint = nearest(name, sets().iter().map(|set| set.name));
-        CliError::Usage(format!("{error}{}", hint.map_or_else(String::new, |set| format!("; did you mean `{set}`?"))))
-    })
+    find(name)
+        .map_err(|error| CliError::Usage(format!("{error}{}", did_you_mean(name, sets().iter().map(|set| set.name)))))
 }
 
 fn state(set: &DataSet, dir: &Path) -> &'static str {

@@ -8,7 +8,7 @@ use super::new_rows;
 use super::output::NewDirectory;
 use super::{headline, output};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
-use crate::datasets::columns::{Notation, places};
+use crate::datasets::columns::{Notation, numbered, places};
 use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::external::{About, Evaluated, LabelledRows};
@@ -16,6 +16,7 @@ use crate::experiment::finished::Finished;
 use crate::experiment::forecast::listed;
 use crate::experiment::new_rows::Besides;
 use crate::experiment::row_groups::RowGroups;
+use crate::experiment::schema::did_you_mean;
 use crate::experiment::{Config, run_dir};
 use crate::metrics::Clusters;
 use crate::report::{decimals, quoted};
@@ -151,7 +152,7 @@ fn read(
         key,
         column,
         what: "the name of a cluster",
-        missing: MissingAnswer::Refused(NO_CLUSTER),
+        missing: MissingAnswer::Needed(NO_CLUSTER),
         may_be_feature: true,
         required: typed.cluster.is_some(),
     });
@@ -168,7 +169,8 @@ fn read(
     let targets = targets(run, &reading.notation(), &of_targets, (&typed.input, &lines))?;
     let groups = of_groups.as_ref().map(|column| RowGroups::of_texts(&column.cells));
     let notation = reading.notation();
-    let clusters = of_clusters.as_ref().map(|of| Clusters::new(of.cells.iter().map(|cell| notation.name(cell))));
+    let clusters =
+        of_clusters.as_ref().map(|of| Clusters::new(numbered(of.cells.iter().map(|cell| notation.name(cell)))));
     let mut facts = vec![
         ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
         ("target".to_owned(), format!("column {}", of_targets.place)),
@@ -235,7 +237,8 @@ fn targets(
     let cells: Vec<String> = of.cells.iter().map(|cell| notation.name(cell).into_owned()).collect();
     let labels = places(&cells, names).map_err(|unknown| {
         let row = cells.iter().position(|cell| cell == unknown).unwrap_or_default();
-        wrong(row, format!("a class of the run, {}", listed(names)))
+        let hint = did_you_mean(unknown, names.iter().map(String::as_str));
+        wrong(row, format!("a class of the run, {}{hint}", listed(names)))
     })?;
     Ok(Targets::Classes { labels, names: names.clone() })
 }

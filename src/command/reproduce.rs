@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, Reproduce, print_text};
-use crate::experiment::schema::{first, nearest};
+use crate::experiment::schema::{did_you_mean, first};
 use crate::reproduce::curve::Results;
 use crate::reproduce::data::Needed;
 use crate::reproduce::kept_csv::{KeptCsv, KeptCsvError};
@@ -125,8 +125,7 @@ impl From<FigureError> for CliError {
     fn from(error: FigureError) -> Self {
         match error {
             FigureError::Unknown(id) => {
-                let near = nearest(&id, FIGURES.iter().map(|(name, _)| *name));
-                let hint = near.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+                let hint = did_you_mean(&id, FIGURES.iter().map(|(name, _)| *name));
                 Self::Usage(format!("there is no figure `{id}`{hint}; `fedstein reproduce list` shows all"))
             }
             FigureError::Definition { .. } => Self::Failed(error.to_string()),

@@ -275,13 +275,20 @@ pub(crate) fn comparisons(
         ))),
     };
     let comparison = |run: &Finished| {
+        let path = run.path.join(run_dir::PREDICTIONS);
+        let scores = run.scores()?.filter(|_| !path.exists());
+        if scores.is_none() && !path.exists() {
+            let run = run.path.display();
+            return Err(RunError::Config(format!(
+                "--compare `{run}` has no predictions: it is a run on a toy density"
+            )));
+        }
         if classifies(run) != classes {
             let task = |classes| if classes { "a classification" } else { "a regression" };
             let message = format!("is {}, the report is on {}", task(!classes), task(classes));
             return Err(RunError::Config(format!("--compare `{}` {message}", run.path.display())));
         }
-        let path = run.path.join(run_dir::PREDICTIONS);
-        let bins = if let Some(scores) = run.scores()?.filter(|_| !path.exists()) {
+        let bins = if let Some(scores) = scores {
             scores.bins()
         } else if classes {
             let predictions = csv::read_predictions(&path).map_err(unreadable)?;

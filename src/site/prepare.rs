@@ -68,7 +68,8 @@ pub fn agreed_form(
     };
     card.normalisation.features.apply(&mut features).map_err(|error| invalid(error.to_string()))?;
     let targets = targets(holder, &own.targets, card.classes.as_deref())?;
-    Ok((Dataset { features, targets, lines: own.lines.clone(), ..card.shape() }, notes))
+    let (groups, lines) = (own.groups.clone(), own.lines.clone());
+    Ok((Dataset { features, targets, groups, lines, ..card.shape() }, notes))
 }
 
 /// Checks that rows have the agreed columns with the agreed content and no other classes, before a scale is known.

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::columns::COLUMNS;
 use super::keys::Keys;
-use crate::experiment::schema::{ConfigError, Lines, list, nearest};
+use crate::experiment::schema::{ConfigError, Lines, did_you_mean, list};
 use crate::report::files::quoted;
 use crate::reproduce::figure::known_metric;
 
@@ -42,9 +42,9 @@ impl Axis {
 
 /// The known names, to complete a message about one that is not among them.
 pub(super) fn or_near(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => format!("; there are {}", list(known)),
+    match did_you_mean(name, known.iter().copied()) {
+        hint if hint.is_empty() => format!("; there are {}", list(known)),
+        hint => hint,
     }
 }
 

@@ -11,7 +11,7 @@ use super::claims::Claim;
 use super::columns::OF_POOLED;
 use super::keys::Keys;
 use crate::experiment::config::schema;
-use crate::experiment::schema::{ConfigError, Key, Lines, Overrides, Source, key, list, nearest, parse, whole};
+use crate::experiment::schema::{ConfigError, Key, Lines, Overrides, Source, did_you_mean, key, list, parse, whole};
 use crate::report::files::{quoted, read_text};
 use crate::reproduce::figure::known_metric;
 use crate::reproduce::verdict::ENOUGH_SEEDS;
@@ -252,10 +252,9 @@ fn top_level(name: &str, value: &Value, lines: &Lines) -> Result<(), ConfigError
     let names: Vec<&str> = TOP.iter().map(|key| key.name).collect();
     // A section of a config or one of its first keys.
     let of_runs = schema().section(name).is_some() || schema().keys().any(|(path, _)| path == name);
-    let hint = match nearest(name, names.iter().copied().chain([SET, VARY])) {
-        _ if of_runs => "; keys of all runs stand in [set]".to_owned(),
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => String::new(),
+    let hint = match of_runs {
+        true => "; keys of all runs stand in [set]".to_owned(),
+        false => did_you_mean(name, names.iter().copied().chain([SET, VARY])),
     };
     Err(ConfigError::UnknownKey {
         at: lines.at(name),

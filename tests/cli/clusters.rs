@@ -105,3 +105,51 @@ fn new_rows_are_judged_by_the_column_of_the_run_or_another() {
     let words = ["line 2, column 1 (person)", "take the row out"];
     place.refuses("evaluate run --input north.csv --force --cluster person", &words);
 }
+
+#[test]
+fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows() {
+    let place = Place::new();
+    for (index, site) in ["north", "south"].into_iter().enumerate() {
+        let keys = "path = \"visits.csv\"\ntarget = \"outcome\"\npositive = \"ill\"\ngroup_column = \"patient\"";
+        let text = format!("name = \"{site}\"\nindex = {index}\n[data]\n{keys}\ntest_fraction = 0.5\n");
+        place.write(&format!("{site}/site.toml"), text);
+        place.write(&format!("{site}/visits.csv"), visits(100 * index..100 * index + 80, "P"));
+    }
+    let note = "the server's intervals and verdict take the 240 test rows for independent, and are too narrow where rows of a \
+                group are alike; those of the site's own report count groups";
+    assert!(place.works("site check north/site.toml").stdout.contains(note));
+    // Of rows that the server is not told of, nothing is said.
+    let silent = place.text("north/site.toml") + "[tell]\nstatistics = false\nmin_rows = 60\n";
+    place.write("north/silent.toml", silent);
+    assert!(!place.works("site check north/silent.toml").stdout.contains("independent"));
+
+    place.write(
+        "run.toml",
+        "rounds = 2\n[data]\nkind = \"sites\"\n[model]\nkind = \"blr\"\n[algorithm]\nkind = \"dsvgd\"\n\
+         particles = 4\nlocal_steps = 10\n",
+    );
+    place.works("train run.toml --quiet --sites north/site.toml,south/site.toml --out run");
+    let mut runs = place.names("north/state");
+    runs.retain(|name| name != "rows");
+    let results = format!("north/state/{}/results", runs[0]);
+    assert_eq!(place.table(&format!("{results}/predictions.csv"))[0][3], "cluster");
+    assert_eq!(place.json(&format!("{results}/report/report.json"))["overall"]["clusters"], 40);
+    assert!(place.json("run/report/report.json")["overall"].get("clusters").is_none());
+}
+
+#[test]
+fn spellings_of_one_number_are_one_patient_and_a_missing_one_is_refused() {
+    let place = Place::new();
+    place.write("visits.csv", visits(0..80, "1"));
+    place.write("run.toml", CONFIG);
+    place.works("train run.toml --set rounds=1 --set algorithm.local_steps=5 --out run --quiet");
+    let table = visits(100..130, "1").replace("\n1100,", "\n1100.0,").replacen("\n1101,", "\n1101.0,", 3);
+    place.write("north.csv", &table);
+    place.works("evaluate run --input north.csv");
+    assert_eq!(place.json("run/evaluate/north/report/report.json")["overall"]["clusters"], 30);
+    place.write("north.csv", table.replacen("\n1102,", "\nNA,", 1));
+    place.refuses(
+        "evaluate run --input north.csv --force",
+        &["column 1 (patient)", "`NA` is not the name of a cluster"],
+    );
+}

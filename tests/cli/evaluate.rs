@@ -280,6 +280,11 @@ fn labels_that_do_not_fit_are_refused_with_line_and_column() {
             vec!["line 3, column 2 (kind)", "`cow` is not a class of the run, `cat`, `dog`, `eel`"],
         ),
         (
+            rows.replace("eel", "Eel"),
+            "",
+            vec!["`Eel` is not a class of the run, `cat`, `dog`, `eel`; did you mean `eel`?"],
+        ),
+        (
             rows.replace("eel", ""),
             "",
             vec!["line 3, column 2 (kind)", "`` is not a label", "data.missing_target = \"drop\""],

@@ -244,6 +244,8 @@ fn a_toy_density_trains_and_has_nothing_to_report() {
         ]
     );
     place.refuses("report toy", &["toy/predictions.csv", "toy density"]);
+    place.works(&format!("{TINY} --out digits --quiet"));
+    place.refuses("report digits --compare toy", &["--compare `toy` has no predictions to compare", "toy density"]);
 }
 
 #[test]

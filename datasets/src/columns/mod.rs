@@ -23,7 +23,7 @@ pub use date::DateFormat;
 pub use encoding::{Column, Encoded, Encoding, tallies};
 pub use keys::{Categorical, Missing, MissingTarget, Reading, Rule};
 pub use missing_values::MissingValues;
-pub use names::{Names, Places, places};
+pub use names::{Names, Places, numbered, places};
 pub use tally::Tally;
 
 pub(crate) use cell::{Purpose, is_missing, text};

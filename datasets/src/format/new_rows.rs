@@ -59,6 +59,8 @@ pub struct AskedColumn<'a> {
 pub enum MissingAnswer<'a> {
     /// A blank cell is refused with this remedy; `NA` and the like are texts as any other.
     Refused(&'a str),
+    /// It is refused with this remedy, however it is written.
+    Needed(&'a str),
     /// Its row is left out, with a note of the number of these rows.
     LeftOut,
     /// It is this text.
@@ -352,6 +354,9 @@ impl AskedColumn<'_> {
         match self.missing {
             MissingAnswer::Text(text) if missing.hold(column, field) => Ok(text.to_owned()),
             MissingAnswer::Refused(remedy) if field.is_empty() || missing.declare(column, field) => {
+                Err(lines.bad(column, format!("{}{remedy}", self.what)))
+            }
+            MissingAnswer::Needed(remedy) if missing.hold(column, field) => {
                 Err(lines.bad(column, format!("{}{remedy}", self.what)))
             }
             _ => lines.filled(column, self.what).map(str::to_owned),

@@ -9,7 +9,8 @@ use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::{self, ClassPredictions, ROW_SUM_TOLERANCE};
 
-const HEADER: &str = "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes";
+const HEADER: &str =
+    "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes; a last column `cluster` says which rows belong together";
 
 /// Reads a predictions file.
 ///

@@ -27,7 +27,8 @@ use super::table::Evaluation;
 /// * `rng`: the source of the draws, so that a report can be repeated
 ///
 /// # Returns
-/// One interval per statistic, `[S]`; `None` where no resample gave a number.
+/// One interval per statistic, `[S]`; `None` where no resample gave a number, and of one cluster, whose resamples are all
+/// alike.
 ///
 /// # Errors
 /// No rows, clusters of another number of rows, or a level outside (0, 1).
@@ -46,6 +47,9 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
         return Err(MetricError::Share { what: "the level of the interval", value: level });
     }
     check_length("clusters", clusters.map_or(rows, Clusters::rows), rows)?;
+    if clusters.is_some_and(|clusters| clusters.count() < 2) {
+        return Ok(vec![None; count]);
+    }
     let of_clusters = clusters.map(Clusters::rows_of_each);
     let mut drawn = vec![0; rows];
     let mut found = vec![0.0; count];
@@ -318,6 +322,9 @@ mod tests {
         let interval = percentile_bootstrap((400, Some(&clusters)), 2000, 0.95, 1, mean, &mut rng)?[0];
         let interval = interval.ok_or(MetricError::NoRows)?;
         assert!((interval.lo - 0.1651).abs() < 0.012 && (interval.hi - 0.3349).abs() < 0.012, "{interval:?}");
+        let one = Clusters::new([7; 400]);
+        let alike = percentile_bootstrap((400, Some(&one)), 10, 0.95, 2, |_, found| found.fill(1.0), &mut rng)?;
+        assert_eq!(alike, [None, None]);
         let short = percentile_bootstrap((7, Some(&clusters)), 10, 0.95, 1, |_, _| {}, &mut rng);
         assert!(matches!(short, Err(MetricError::Length { what: "clusters", got: 400, expected: 7 })), "{short:?}");
         Ok(())

@@ -1,6 +1,6 @@
 //! Keys that are valid one by one and conflict with each other.
 
-use fedstein_schema::{ConfigError, list, nearest};
+use fedstein_schema::{ConfigError, did_you_mean, list};
 
 use super::{
     ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, OptimizerConfig, Own,
@@ -499,7 +499,6 @@ fn either(words: &[&str]) -> String {
 /// The message for a list with a word that is not among `words`.
 fn unknown_word(key: &str, given: &[String], words: &[&'static str]) -> Option<String> {
     let word = given.iter().find(|word| !words.contains(&word.as_str()))?;
-    let hint = nearest(word, words.iter().copied());
-    let hint = hint.map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+    let hint = did_you_mean(word, words.iter().copied());
     Some(format!("`{key}` has \"{word}\"; it takes {}{hint}", list(words)))
 }

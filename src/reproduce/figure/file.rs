@@ -9,7 +9,7 @@ use super::{
     Along, Also, Case, Claim, DENSITY, Expected, Figure, FigureError, Order, Panel, Seeds, Series, Statistic, Sweep,
     Target, Term,
 };
-use crate::experiment::schema::{list, nearest};
+use crate::experiment::schema::{did_you_mean, list};
 use crate::metrics::{Evaluation, PersonalScores};
 use crate::reproduce::kept::TRAFFIC;
 
@@ -509,8 +509,7 @@ pub(crate) fn known_metric(name: &str) -> Result<(), String> {
             "`{name}` is not a metric: with evaluation.rows = \"validation\" `{of_rows}` is that of the validation rows"
         ));
     }
-    let hint = nearest(name, known()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    Err(format!("`{name}` is not a metric{hint}"))
+    Err(format!("`{name}` is not a metric{}", did_you_mean(name, known())))
 }
 
 /// Parses `metric` or `metric statistic`.
