@@ -1,6 +1,7 @@
 //! Newton factors: exactness of the tilted score, one client alone, sizes of messages, the prototype's visits. References are
 //! sums over all rows, not the recursions of the code.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use fedstein::array::{Array, Values};
@@ -23,7 +24,7 @@ use crate::driven::{Driven, rows_of, sites};
 
 /// Two convolutions and two dense layers. Blank pixels put all of the first convolution on its biases, which begin at 0: a
 /// ReLU there would have another gradient at the 1e-30 to which a step moves a bias.
-const CONVOLUTIONS: &str = "[model]\nkind = \"stack\"\nlayers = [\"conv 3 3x3\", \"tanh\", \"max-pool 2\", \"conv 4 2x2\", \
+pub(crate) const CONVOLUTIONS: &str = "[model]\nkind = \"stack\"\nlayers = [\"conv 3 3x3\", \"tanh\", \"max-pool 2\", \"conv 4 2x2\", \
                             \"tanh\", \"dense 5\", \"relu\"]";
 
 /// Configs of models of every kind with each curvature that they have.

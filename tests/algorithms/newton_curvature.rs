@@ -6,9 +6,9 @@ use fedstein::experiment::config::NumberOr;
 use fedstein::protocol::Ask;
 use tempfile::TempDir;
 
-use crate::common::{data, experiment, matrix};
+use crate::common::experiment;
 use crate::driven::{Driven, rows_of};
-use crate::newton::{at_rest, models, regression};
+use crate::newton::{CONVOLUTIONS, at_rest, models, regression};
 
 #[test]
 fn auto_is_the_curvature_and_the_scale_that_the_documentation_says() {

@@ -2,6 +2,7 @@
 //! argument of docs/algorithms.md.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use burn::module::{Module, Param};
@@ -15,7 +16,7 @@ use fedstein::protocol::Ask;
 use ndarray::{Array1, Array2};
 use tempfile::TempDir;
 
-use crate::common::{data, experiment, matrix};
+use crate::common::experiment;
 use crate::driven::{Driven, rows_of, sites};
 
 /// θ ~ N(0, I/precision) in d dimensions; a row (a, m) has the likelihood N(m; a·θ, 1).

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fedstein::protocol::{Ask, Message};
 use ndarray::{Array1, Array2};
 
-use crate::common::{data, experiment, matrix};
-use crate::driven::{Driven, rows_of, sites};
+use crate::common::experiment;
+use crate::driven::{Driven, rows_of};
 
 /// Outputs and inputs of the layers of a network 64-6-10.
 const LAYERS: [(usize, usize); 2] = [(6, 64), (10, 6)];

@@ -314,7 +314,7 @@ mod tests {
     fn clusters_are_drawn_whole() -> Result<(), MetricError> {
         // 100 clusters of four equal rows: the interval of 100 rows, ± 1.96 sqrt(0.25 · 0.75 / 100).
         let clusters = Clusters::new((0..400).map(|row| row / 4));
-        let value = |row: usize| f64::from(u8::from(row / 4 % 4 == 0));
+        let value = |row: usize| f64::from(u8::from((row / 4).is_multiple_of(4)));
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mean = |rows: &[usize], found: &mut [f64]| {
             found[0] = rows.iter().map(|&i| value(i)).sum::<f64>() / rows.len() as f64;
