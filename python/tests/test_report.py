@@ -55,6 +55,31 @@ def test_the_interval_of_an_accuracy_of_1_has_a_width() -> None:
     assert report.intervals["accuracy"] == pytest.approx((0.9286524008666412, 1.0), rel=1e-12)
 
 
+def test_intervals_count_clusters_where_rows_belong_together() -> None:
+    rng = np.random.default_rng(3)
+    # 60 patients with five visits of one outcome and one prediction.
+    p = rng.uniform(0.05, 0.95, 60)
+    y = (rng.uniform(size=60) < p).astype(int)
+    probabilities, labels, patients = np.repeat(p, 5), np.repeat(y, 5), np.repeat(np.arange(60), 5)
+    alone = fedstein.report(probabilities, labels)
+    together = fedstein.report(probabilities, labels, clusters=[f"P{patient}" for patient in patients])
+    assert (together.accuracy, together.auroc) == (alone.accuracy, alone.auroc)
+    # One visit of each patient tells the same, but for the divisor m - 1 of a variance by m clusters.
+    visit = fedstein.report(p, y)
+    for key in ("accuracy", "nll", "auroc", "calibration_slope"):
+        one, many, by_rows = (np.ptp(of.intervals[key]) for of in (visit, together, alone))
+        assert one == pytest.approx(many, rel=0.15), key
+        assert many > 1.8 * by_rows, key
+    assert together.to_dict()["overall"]["clusters"] == 60
+    assert "clusters" not in visit.to_dict()["overall"]
+    real = fedstein.report_regression(p, np.full(60, 0.3), y.astype(float), clusters=np.arange(60) // 3)
+    assert real.to_dict()["overall"]["clusters"] == 20
+    with pytest.raises(fedstein.DataError, match="299 clusters for 300 rows"):
+        fedstein.report(probabilities, labels, clusters=patients[1:])
+    with pytest.raises(fedstein.DataError, match="clusters"):
+        fedstein.report(probabilities, labels, clusters=[None, *patients[1:]])
+
+
 class Dlpack:
     """An array of a library that knows nothing but DLPack."""
 
