@@ -157,7 +157,7 @@ impl CalibrationVerdict {
         let middle = coverage.iter().find(|row| row.level == 0.5);
         let middle_miss = middle.map_or(0.0, |row| row.coverage - row.level);
         let is_middle_off = middle_miss.abs() > (3.0 * deviation(0.5)).max(4.0 * NOTABLE);
-        let bias = bias.filter(|bias| bias.is_notable(n));
+        let bias = bias.filter(|bias| !are_few && bias.is_notable(n));
         // Rounding decides nothing where the difference is exactly two standard errors.
         let within = |bound: f64| miss.abs() <= bound + 1e-9;
         let holds = within(noise.max(NOTABLE));

@@ -43,7 +43,7 @@ pub use error::CliError;
 pub use evaluate::Evaluate;
 pub use init::Init;
 pub use load::load_built_in;
-pub use options::{DataDir, OwnPredictor, Pace, Written};
+pub use options::{DataDir, MissingCells, OwnPredictor, Pace, Written};
 pub(crate) use output::{print_line, print_note, print_text, printable};
 pub use predict::{Format, MoreColumn, Predict};
 pub use report::{Report, ReportSource};

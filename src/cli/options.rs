@@ -92,6 +92,12 @@ impl MissingCells {
             format!("cells = {given}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("cells"));
         let value = match in_toml {
             Some(value @ (Value::Array(_) | Value::Table(_))) => value,
+            _ if given.trim_start().starts_with(['[', '{']) => {
+                return Err(CliError::Usage(format!(
+                    "--missing-values `{given}`: a list is written '[999, \"unknown\"]', and cells of single columns \
+                     '{{ age = 999, ward = \"unknown\" }}'"
+                )));
+            }
             _ => Value::Array(given.split(',').map(|cell| Value::String(cell.trim().to_owned())).collect()),
         };
         let refused = |valid| CliError::Usage(format!("--missing-values `{given}`: it must be {valid}"));

@@ -8,7 +8,7 @@ use super::new_rows;
 use super::output::NewDirectory;
 use super::{headline, output};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
-use crate::datasets::columns::{Notation, numbered, places};
+use crate::datasets::columns::{Notation, note_on_alike_groups, numbered, places};
 use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
 use crate::error::RunError;
 use crate::experiment::external::{About, Evaluated, LabelledRows};
@@ -142,20 +142,7 @@ fn read(
         may_be_feature: true,
         required: true,
     });
-    // That of the run, by its name, where the file has it.
-    let of_run = Some(&reading.group_column).filter(|column| !column.is_empty() && column.parse::<i64>().is_err());
-    let (column, key) = match &typed.cluster {
-        Some(column) => (Some(column), "--cluster"),
-        None => (of_run, "data.group_column of the run"),
-    };
-    let cluster = column.map(|column| AskedColumn {
-        key,
-        column,
-        what: "the name of a cluster",
-        missing: MissingAnswer::Needed(NO_CLUSTER),
-        may_be_feature: true,
-        required: typed.cluster.is_some(),
-    });
+    let cluster = cluster(typed, &reading.group_column);
     let columns: Vec<AskedColumn> = [Some(wanted), by, cluster].into_iter().flatten().collect();
     let read = run.new_rows(config, &typed.input, Besides::Asked(&columns), asked_client.rows_of)?;
     let NewRows { features, asked, lines, notes, .. } = read;
@@ -169,8 +156,13 @@ fn read(
     let targets = targets(run, &reading.notation(), &of_targets, (&typed.input, &lines))?;
     let groups = of_groups.as_ref().map(|column| RowGroups::of_texts(&column.cells));
     let notation = reading.notation();
-    let clusters =
-        of_clusters.as_ref().map(|of| Clusters::new(numbered(of.cells.iter().map(|cell| notation.name(cell)))));
+    let (clusters, alike_clusters) = match &of_clusters {
+        Some(of) => {
+            let (numbers, names) = numbered(of.cells.iter().map(|cell| notation.name(cell)));
+            (Some(Clusters::new(numbers)), note_on_alike_groups(&input, &of.place, &names))
+        }
+        None => (None, None),
+    };
     let mut facts = vec![
         ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
         ("target".to_owned(), format!("column {}", of_targets.place)),
@@ -205,9 +197,33 @@ fn read(
             None => format!("{} on {name}", run.summary.name),
         }),
         facts,
-        notes: is_index.then(note).into_iter().chain(taken_alone).chain(notes).chain(outside).collect(),
+        notes: is_index
+            .then(note)
+            .into_iter()
+            .chain(taken_alone)
+            .chain(alike_clusters)
+            .chain(notes)
+            .chain(outside)
+            .collect(),
     };
     Ok((LabelledRows { features, targets, groups, clusters, input }, about))
+}
+
+/// The column of the clusters: the one that is asked for, or the run's by its name, where the file has it.
+fn cluster<'a>(typed: &'a Evaluate, of_run: &'a str) -> Option<AskedColumn<'a>> {
+    let is_name = !of_run.is_empty() && of_run.parse::<i64>().is_err();
+    let (column, key) = match &typed.cluster {
+        Some(column) => (Some(column.as_str()), "--cluster"),
+        None => (is_name.then_some(of_run), "data.group_column of the run"),
+    };
+    Some(AskedColumn {
+        key,
+        column: column?,
+        what: "the name of a cluster",
+        missing: MissingAnswer::Needed(NO_CLUSTER),
+        may_be_feature: true,
+        required: typed.cluster.is_some(),
+    })
 }
 
 /// The targets out of their cells.

@@ -3,10 +3,13 @@
 use toml::Value;
 
 use crate::backend::AnyBackend;
-use crate::cli::{CliError, Written};
+use crate::cli::{CliError, MissingCells, Written};
 use crate::experiment::Config;
 use crate::experiment::config::schema;
 use crate::experiment::finished::Finished;
+use crate::experiment::forecast::listed;
+use crate::experiment::schema::did_you_mean;
+use crate::report::quoted;
 
 /// The run's configuration on the backend that is asked for, if one is.
 ///
@@ -25,6 +28,7 @@ pub(super) fn on_backend(mut config: Config, asked: Option<&str>) -> Result<Conf
 pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written) -> Result<Config, CliError> {
     let Written { delimiter, decimal, date_format, missing_values } = written;
     let mut config = config.clone();
+    check_columns(run, &config, missing_values)?;
     let text = |text: &Option<String>| text.clone().map(Value::String);
     for (option, key, value) in [
         ("--delimiter", "delimiter", text(delimiter)),
@@ -45,4 +49,24 @@ pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written)
         config.data.insert(key.to_owned(), checked);
     }
     Ok(config)
+}
+
+/// Checks that --missing-values names columns that the run knows.
+///
+/// # Errors
+/// A usage error about the first that it does not.
+fn check_columns(run: &Finished, config: &Config, missing_values: &MissingCells) -> Result<(), CliError> {
+    let Some(features) = run.card.column_names() else { return Ok(()) };
+    let target = config.data()?.target_column().to_owned();
+    let known = || features.iter().map(String::as_str).chain([target.as_str()]);
+    let values = missing_values.read()?;
+    match values.columns().find(|column| !known().any(|known| known == column.as_str())) {
+        None => Ok(()),
+        Some(column) => Err(CliError::Usage(format!(
+            "--missing-values: `{}` is no column of the run, {}{}",
+            quoted(column),
+            listed(&features),
+            did_you_mean(column, known())
+        ))),
+    }
 }

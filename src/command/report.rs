@@ -8,6 +8,7 @@ use crate::experiment::finished::Finished;
 use crate::experiment::run_report::{TestRows, comparisons, unreadable, write_files};
 use crate::experiment::{ReportOptions, run_dir};
 use crate::report::csv::{self, AnyPredictions};
+use crate::report::files::remove_if_there;
 use crate::report::{self, Content, RunSummary};
 
 /// The number of bins where neither the command nor the run gives one.
@@ -56,7 +57,10 @@ pub(super) fn report(typed: Report) -> Result<(), CliError> {
             let compare = comparisons(&others, &title, &rows.or_any(other_rows), bins)?;
             let run = (!compare.is_empty()).then(|| RunSummary { compare, ..RunSummary::default() });
             let report = report::Report { title, content, bins, seed: 1, run, groups: None };
-            write_files(&report, to)?
+            let files = write_files(&report, to)?;
+            // The card of a run whose report was here.
+            remove_if_there(&to.join(run_dir::MODEL_CARD)).map_err(|error| CliError::Failed(error.to_string()))?;
+            files
         }
     };
     let page = files.html.file_name().map_or_else(|| files.html.clone(), |page| out.join(page));

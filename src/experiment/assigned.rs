@@ -78,7 +78,7 @@ pub(super) fn assigned(
     let data = scaled_by_trained_rows(data, &partition);
     let data = with_evaluated_rows(config, data, &partition)?;
     let (trained, evaluated) = (&data.train.targets, &data.test.targets);
-    let rare = rare_classes::note(config, trained, evaluated)?;
+    let rare = rare_classes::note(config, trained, &data.test)?;
     let untrained = rare_classes::note_on_untrained(trained, evaluated);
     let constant = note_on_constant(trained, &partition);
     // Of a table its own reader says it.

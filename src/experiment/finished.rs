@@ -107,7 +107,7 @@ impl Finished {
                 RunError::Config(match (Lock::holder_of(path), run_dir::stopped(path)) {
                     (Some(holder), _) => format!("`{run}` has a run that {holder} works on; wait for it to end"),
                     (None, Some(round)) => format!(
-                        "`{run}` has a run that was stopped after round {round}; `{}` goes on with it, and in a program `Artifacts::resume`",
+                        "`{run}` has a run that was stopped after round {round}; `{}` goes on with it (in a program: `Artifacts::resume`)",
                         inventory::resume(path)
                     ),
                     (None, None) => format!("{}: {error}; is this the directory of a finished run?", file.display()),

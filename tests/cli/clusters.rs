@@ -135,6 +135,30 @@ fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows()
     assert_eq!(place.table(&format!("{results}/predictions.csv"))[0][3], "cluster");
     assert_eq!(place.json(&format!("{results}/report/report.json"))["overall"]["clusters"], 40);
     assert!(place.json("run/report/report.json")["overall"].get("clusters").is_none());
+
+    // Test rows of the server's own.
+    place.write("public.csv", visits(300..330, "P"));
+    let own = "--set data.test_path=public.csv --set data.target=outcome --set data.group_column=patient";
+    place.works(&format!("train run.toml --quiet --sites north/site.toml,south/site.toml {own} --out public"));
+    let report = place.json("public/report/report.json");
+    assert_eq!((&report["overall"]["n"], &report["overall"]["clusters"]), (&180.into(), &30.into()));
+    place.works("evaluate public --input public.csv");
+    let again = place.json("public/evaluate/public/report/report.json");
+    assert_eq!(again["confidence_intervals"], report["confidence_intervals"]);
+}
+
+#[test]
+fn a_report_on_other_predictions_leaves_no_card_of_the_run_before() {
+    let place = Place::new();
+    place.write("visits.csv", visits(0..80, "P"));
+    place.write("run.toml", CONFIG);
+    place.works("train run.toml --set rounds=1 --set algorithm.local_steps=5 --out run --quiet");
+    place.works("report run --out page");
+    assert!(place.names("page").contains(&"MODEL_CARD.md".to_owned()));
+    place.write("other.csv", "label,p_1,Cluster\n1,0.75,a\n0,0.5,b\n1,0.5,a\n");
+    place.works("report --predictions other.csv --out page --force");
+    assert!(!place.names("page").contains(&"MODEL_CARD.md".to_owned()));
+    assert_eq!(place.json("page/report.json")["overall"]["clusters"], 2);
 }
 
 #[test]
@@ -145,8 +169,15 @@ fn spellings_of_one_number_are_one_patient_and_a_missing_one_is_refused() {
     place.works("train run.toml --set rounds=1 --set algorithm.local_steps=5 --out run --quiet");
     let table = visits(100..130, "1").replace("\n1100,", "\n1100.0,").replacen("\n1101,", "\n1101.0,", 3);
     place.write("north.csv", &table);
-    place.works("evaluate run --input north.csv");
+    let printed = place.works("evaluate run --input north.csv").stderr;
     assert_eq!(place.json("run/evaluate/north/report/report.json")["overall"]["clusters"], 30);
+    assert!(!printed.contains("differ in"), "{printed}");
+    // Beside a text, no spelling is that of a number.
+    place.write("north.csv", table.replace("\n1103,", "\nP3,").replacen("\nP3,", "\np3,", 2));
+    let printed = place.works("evaluate run --input north.csv --force").stderr;
+    let note = "groups of north.csv (`1 (patient)`) that differ in upper and lower case or in blanks around them alone from \
+                another one, and are groups of their own: 1; if they mean the same, write them alike\n";
+    assert!(printed.contains(note), "{printed}");
     place.write("north.csv", table.replacen("\n1102,", "\nNA,", 1));
     place.refuses(
         "evaluate run --input north.csv --force",

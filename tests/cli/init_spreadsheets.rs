@@ -177,3 +177,14 @@ fn a_workbook_is_called_one() {
         place.refuses(&format!("init {name}"), &[name, "a workbook of a spreadsheet", "CSV UTF-8"]);
     }
 }
+
+#[test]
+fn a_separator_at_the_ends_of_lines_makes_no_target() {
+    let place = Place::new();
+    let row = |row: usize| {
+        format!("{};{};{};\n", row % 7, ["a", "b", "c"][row % 3], ["well", "ill"][usize::from(row.is_multiple_of(4))])
+    };
+    place.write("cases.csv", format!("dose;ward;kind;\n{}", (0..60).map(row).collect::<String>()));
+    let said = place.works("init cases.csv").stdout;
+    assert!(said.contains("classification of `kind` (2 classes)"), "{said}");
+}

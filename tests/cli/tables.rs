@@ -509,6 +509,17 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     assert_ne!(coded, place.works("predict clean --input new.csv").stdout);
     let place_of = "predict clean --input new.csv --missing-values";
     place.refuses(&format!("{place_of} ,"), &["--missing-values `,`: it must be a cell or a list of them"]);
+    assert_eq!(coded, place.works(&format!("{place_of} {{age=999}}")).stdout);
+    place.refuses(
+        &format!("{place_of} {{agee=999}}"),
+        &["--missing-values: `agee` is no column of the run, `age`; did you mean `age`?"],
+    );
+    for broken in ["{age:999}", "{age=999", "[999,unknown]"] {
+        place.refuses(
+            &format!("{place_of} {broken}"),
+            &["a list is written '[999, \"unknown\"]'", "'{ age = 999, ward"],
+        );
+    }
 }
 
 #[test]

@@ -41,6 +41,22 @@ pub fn note_on_alike<'a>(whose: &str, columns: impl Iterator<Item = (String, &'a
     ))
 }
 
+/// A note on groups of rows that differ in their spelling alone, without their names, which may be those of persons; `None`
+/// without any.
+///
+/// # Arguments
+/// - `column`: that of the groups.
+/// - `names`: those of the groups.
+pub fn note_on_alike_groups(file: &str, column: &str, names: &[String]) -> Option<String> {
+    let count = alike(names).len();
+    (count > 0).then(|| {
+        format!(
+            "groups of {file} (`{column}`) that {DIFFERENCE} from another one, and are groups of their own: {count}; if they mean \
+             the same, write them alike"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@ mod spelling;
 mod tally;
 mod thousands;
 
-pub use alike::{DIFFERENCE, alike, note_on_alike};
+pub use alike::{DIFFERENCE, alike, note_on_alike, note_on_alike_groups};
 pub use cell::{CellKind, Decimal, Notation};
 pub use codes::Codes;
 pub use date::DateFormat;

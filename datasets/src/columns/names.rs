@@ -68,13 +68,13 @@ impl Names {
     }
 }
 
-/// The number of each row's text, from 0 in the order of their first rows; spellings of one number are one text where all
-/// texts are numbers.
-pub fn numbered<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<usize> {
+/// The number of each row's text, from 0 in the order of their first rows, and the texts; spellings of one number are one text
+/// where all texts are numbers.
+pub fn numbered<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> (Vec<usize>, Vec<String>) {
     let mut names = Names::default();
     let ids: Vec<usize> = texts.into_iter().map(|text| names.id(text.as_ref())).collect();
     let merged = names.merged();
-    ids.into_iter().map(|id| merged[id]).collect()
+    (ids.into_iter().map(|id| merged[id]).collect(), names.sorted().0)
 }
 
 /// The texts as numbers, if all of them are finite numbers. The sum is the same for both zeros.

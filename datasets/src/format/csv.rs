@@ -42,8 +42,8 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     let target = place(Role::Target).ok_or_else(|| lines.no_column_of("data.target", options.target))?;
     let client = roles.iter().position(|role| matches!(role, Role::Client { .. }));
     let group = match reading.group_column.as_str() {
-        column if options.has_groups && !column.is_empty() => lines.find(column)?,
-        _ => None,
+        "" => None,
+        column => lines.find(column)?,
     };
     if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
         let name = text(name.as_bytes());

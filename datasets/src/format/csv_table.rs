@@ -32,8 +32,6 @@ pub struct CsvOptions<'a> {
     pub reading: &'a Reading,
     /// Of a second file: the table of the first, which has the same features. Other columns may be missing from it.
     pub first: Option<&'a CsvTable>,
-    /// Whether rows have the groups that `reading` names; else that column is just no feature.
-    pub has_groups: bool,
 }
 
 /// The content of a file.

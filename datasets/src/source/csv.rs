@@ -3,7 +3,9 @@
 use super::kind::{Rows, Source};
 use super::{DataSet, Origin};
 use crate::columns::codes::{self, Codes};
-use crate::columns::{Categorical, CellKind, Columns, DIFFERENCE, Names, READING, Reading, alike, note_on_alike, text};
+use crate::columns::{
+    Categorical, CellKind, Columns, Names, READING, Reading, note_on_alike, note_on_alike_groups, text,
+};
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
 use crate::leave_out::{self, LEAVE_OUT, LeftOut};
@@ -199,7 +201,6 @@ impl Csv {
             client: &self.client_column,
             reading: &self.reading,
             first: None,
-            has_groups: true,
         };
         let beside = [
             ("data.test_path", self.test_path.as_str()),
@@ -384,7 +385,11 @@ pub(super) fn read<const M: usize>(
         let clients = (!options.client.is_empty()).then(|| (options.client.to_owned(), &client_names[..]));
         note_on_alike(&path.display().to_string(), target.into_iter().chain(clients).chain(texts))
     };
-    let alike_groups = note_on_alike_groups(path, options, &numbered.groups.sorted().0);
+    let alike_groups = {
+        let names = numbered.groups.sorted().0;
+        note_on_alike_groups(&path.display().to_string(), &options.reading.group_column, &names)
+            .map(|note| format!("{note}, or training and test rows are of one"))
+    };
     let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).chain(alike_groups).collect();
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
@@ -534,19 +539,6 @@ fn check_test_classes(
         text(names[unknown].as_bytes())
     );
     Err(DataError::Columns { path: path.to_path_buf(), problem })
-}
-
-/// A note on groups that differ in their spelling alone, without their names, which may be those of persons.
-fn note_on_alike_groups(path: &Path, options: &CsvOptions, names: &[String]) -> Option<String> {
-    let count = alike(names).len();
-    (options.has_groups && count > 0).then(|| {
-        format!(
-            "groups of {} (`{}`) that {DIFFERENCE} from another one, and are groups of their own: {count}; if they mean the same, \
-             write them alike, or training and test rows are of one",
-            path.display(),
-            options.reading.group_column
-        )
-    })
 }
 
 /// All rows of a classification have two classes or more, and hundreds of fractions are not classes.

@@ -85,7 +85,6 @@ impl Sites {
             client: "",
             reading: &self.reading,
             first: None,
-            has_groups: false,
         };
         let files = csv::read(("data.test_path", Path::new(&self.test_path)), [], &columns, (Extent::Part, ""))?;
         Ok(Some((files.train, files.columns)))

@@ -49,8 +49,7 @@ fn sign(label: i64) -> Option<usize> {
 fn read_table(path: &Path, task: Task) -> Result<(), DataError> {
     let (header, client) = (Header::Auto, if task == Task::Regression { "0" } else { "" });
     let reading = &Reading::default();
-    let options =
-        CsvOptions { delimiter: b',', header, target: "-1", client, task, reading, first: None, has_groups: true };
+    let options = CsvOptions { delimiter: b',', header, target: "-1", client, task, reading, first: None };
     csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
@@ -63,8 +62,7 @@ fn read_texts(path: &Path) -> Result<(), DataError> {
         ..Reading::default()
     };
     let (header, task) = (Header::Yes, Task::Classification);
-    let options =
-        CsvOptions { delimiter: b',', header, target: "-1", client: "", task, reading, first: None, has_groups: true };
+    let options = CsvOptions { delimiter: b',', header, target: "-1", client: "", task, reading, first: None };
     csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
@@ -350,8 +348,7 @@ fn names_of_columns_and_classes_cannot_drive_a_terminal() {
         std::fs::write(&path, text).unwrap();
         let (header, task) = (Header::Yes, Task::Classification);
         let reading = &Reading::default();
-        let options =
-            CsvOptions { delimiter: b',', header, target, client: "", task, reading, first: None, has_groups: true };
+        let options = CsvOptions { delimiter: b',', header, target, client: "", task, reading, first: None };
         csv::read(&path, &options, &mut Numbered::default()).unwrap_err().to_string()
     };
     let field = complaint("\u{1b}[2Jx,y\nno,1\n", "y");
@@ -386,7 +383,7 @@ proptest! {
         let (header, task) = (Header::No, Task::Classification);
         let reading = &Reading::default();
         let options =
-            CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, first: None, has_groups: true };
+            CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, first: None };
         let table = csv::read(&path, &options, &mut numbered).unwrap();
         let (names, place) = numbered.classes.sorted();
         for (row, (a, b, label)) in rows.iter().enumerate() {

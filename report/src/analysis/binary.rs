@@ -18,6 +18,9 @@ pub struct PositiveClass {
     pub other: String,
     /// Rows of this class.
     pub rows: usize,
+    /// Clusters that have such a row; `None` where rows are independent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<usize>,
 }
 
 /// The numbers of two classes.
@@ -46,9 +49,11 @@ impl BinaryAnalysis {
         name: impl Fn(usize) -> String,
     ) -> Option<Self> {
         let [_, positive] = scored.one_vs_rest() else { return None };
-        let rows = predictions.labels().iter().filter(|label| **label == 1).count();
+        let of_class: Vec<usize> =
+            predictions.labels().iter().enumerate().filter(|(_, label)| **label == 1).map(|(row, _)| row).collect();
+        let clusters = predictions.clusters().map(|clusters| clusters.select(&of_class).count());
         Some(Self {
-            positive: PositiveClass { class: 1, name: name(1), other: name(0), rows },
+            positive: PositiveClass { class: 1, name: name(1), other: name(0), rows: of_class.len(), clusters },
             mean_probability: predictions.rows().map(|row| row[1]).sum::<f64>() / predictions.len() as f64,
             recalibration: *scored.recalibration()?,
             bins: positive.bins().to_vec(),

@@ -36,7 +36,7 @@ pub(super) struct ClusterColumn<'t>(Option<Vec<&'t str>>);
 impl<'t> ClusterColumn<'t> {
     /// Takes the column off the header, if it is there.
     pub fn new(header: &mut Vec<&str>) -> Self {
-        Self(header.pop_if(|name| *name == CLUSTER).map(|_| Vec::new()))
+        Self(header.pop_if(|name| name.eq_ignore_ascii_case(CLUSTER)).map(|_| Vec::new()))
     }
 
     /// Takes the cell of the column off a line's fields.

@@ -11,7 +11,7 @@ use crate::metrics::RegressionPredictions;
 
 /// The header, for messages.
 const HEADER: &str =
-    "`target,mean,sd`, or `target,mean_0,precision_0,...`; a last column `cluster` says which rows belong together";
+    "`target,mean,sd`, or `target,mean_0,sd_0,...`; a last column `cluster` says which rows belong together";
 
 /// Writes the predictions of a regression: header `target,mean_0,precision_0,...`, one row for each sample and one
 /// Gaussian for each particle, on the scale of the data; and a last column `cluster` where rows have clusters.

@@ -41,13 +41,18 @@ pub(super) fn section(body: &mut Body, all: &ClassAnalysis, binary: &BinaryAnaly
 fn introduction(n: usize, binary: &BinaryAnalysis) -> String {
     let positive = &binary.positive;
     format!(
-        "The positive class is {} (index 1 of the two classes), the other one {}. Of {}, {} are of class {}: a share of {}; \
+        "The positive class is {} (index 1 of the two classes), the other one {}. Of {}, {} are of class {}{}: a share of {}; \
          its mean probability is {}.",
         positive.name,
         positive.other,
         rows(n),
         thousands(positive.rows),
         positive.name,
+        match positive.clusters {
+            Some(1) => ", all of one cluster".to_owned(),
+            Some(clusters) => format!(", of {} clusters", thousands(clusters)),
+            None => String::new(),
+        },
         percent(positive.rows as f64 / n as f64),
         percent(binary.mean_probability)
     )

@@ -4,7 +4,8 @@
 //! `l = logit p`, fitted by maximum likelihood without a penalty. The slope is b, the intercept a; calibration in the
 //! large is a of the model with b = 1. A calibrated model has b = 1 and a = 0. Intervals are Wald's, from the inverse I⁻¹
 //! of the observed information. Of rows with m clusters they are from m/(m − 1) I⁻¹ (Σ_g s_g s_gᵀ) I⁻¹, where s_g is the sum of
-//! the rows' scores, the gradients of their log-likelihoods, in cluster g (Liang and Zeger 1986).
+//! the rows' scores, the gradients of their log-likelihoods, in cluster g (Liang and Zeger 1986), and at least those of
+//! independent rows.
 
 use serde::{Serialize, Serializer};
 
@@ -251,7 +252,10 @@ fn fit(rows: &[Row], slope: bool, clusters: Option<&Clusters>) -> Option<[Estima
             let of = |value: f64, variance: f64| Estimate { value, standard_error: variance.sqrt() };
             let [of_intercept, of_slope] = match clusters {
                 None => [aa, bb],
-                Some(clusters) => variances_by_clusters(rows, at, [aa, ab, bb], clusters)?,
+                Some(clusters) => {
+                    let [of_intercept, of_slope] = variances_by_clusters(rows, at, [aa, ab, bb], clusters)?;
+                    [of_intercept.max(aa), of_slope.max(bb)]
+                }
             };
             return Some([of(at[0], of_intercept), of(at[1], of_slope)]);
         }
@@ -329,28 +333,50 @@ mod tests {
         assert!(of(&[0, 1], &[1.0, 0.0]).in_the_large.is_some_and(|of| of.value.abs() < 1e-9));
     }
 
+    /// Rows of five clusters.
+    const P: [f64; 15] = [0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.25, 0.65, 0.15];
+    const LABELS: [usize; 15] = [0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1];
+    const CLUSTERS: [usize; 15] = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4];
+
     #[test]
-    fn standard_errors_by_clusters_are_those_of_statsmodels() {
-        let p = [0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8, 0.9, 0.25, 0.65, 0.15];
-        let labels = [0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1];
-        let clusters = Clusters::new([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
-        let got = Recalibration::of(&predictions(&labels, &p).with_clusters(clusters).unwrap()).unwrap();
+    fn variances_by_clusters_are_those_of_statsmodels() {
+        let rows: Vec<Row> =
+            P.iter().zip(LABELS).map(|(p, label)| Row { logit: logit(&[1.0 - p, *p]), positive: label == 1 }).collect();
+        let clusters = Clusters::new(CLUSTERS);
+        let of = |slope: bool| {
+            let [a, b] = fit(&rows, slope, None).unwrap();
+            let at = [a.value, b.value];
+            let covariance = Sums::of(&rows, at).covariance(slope).unwrap();
+            (at, variances_by_clusters(&rows, at, covariance, &clusters).unwrap().map(f64::sqrt))
+        };
         // GLM(y, X, family=Binomial()).fit(cov_type="cluster", cov_kwds={"groups": g, "use_correction": False}) of statsmodels
         // 0.15, its standard errors times sqrt(5 / 4); of the last with offset= in the place of the slope.
-        for (got, value, standard_error) in [
-            (got.intercept, 0.049_328_469_603, 0.592_125_322_827),
-            (got.slope, 1.094_920_932_871, 0.845_728_665_402),
-            (got.in_the_large, 0.034_270_179_983, 0.629_465_085_035),
+        let (([a, b], [of_a, of_b]), ([large, _], [of_large, _])) = (of(true), of(false));
+        for (got, want) in [
+            (a, 0.049_328_469_603),
+            (of_a, 0.592_125_322_827),
+            (b, 1.094_920_932_871),
+            (of_b, 0.845_728_665_402),
+            (large, 0.034_270_179_983),
+            (of_large, 0.629_465_085_035),
         ] {
-            let got = got.unwrap();
-            assert!(
-                (got.value - value).abs() < 1e-10 && (got.standard_error - standard_error).abs() < 1e-10,
-                "{got:?}"
-            );
+            assert!((got - want).abs() < 1e-10, "{got} {want}");
         }
-        let one = predictions(&labels, &p).with_clusters(Clusters::new([7; 15])).unwrap();
-        let one = Recalibration::of(&one).unwrap();
-        assert_eq!((one.missing, one.slope, one.in_the_large), (Some(NoSlope::OneCluster), None, None));
+    }
+
+    #[test]
+    fn clusters_never_make_an_interval_narrower_and_one_alone_has_none() {
+        let of = |clusters: Option<Clusters>| {
+            let of = Recalibration::of(&predictions(&LABELS, &P).with_clusters(clusters).unwrap()).unwrap();
+            (of.slope.map(|of| of.standard_error), of.in_the_large.map(|of| of.standard_error), of.missing)
+        };
+        let (slope, large, _) = of(None);
+        let (clustered, clustered_large, _) = of(Some(Clusters::new(CLUSTERS)));
+        assert!(clustered >= slope && clustered_large >= large, "{clustered:?} {slope:?}");
+        // Rows that balance in their clusters tell no more than independent ones.
+        let balanced = of(Some(Clusters::new([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4])));
+        assert!(balanced.0 >= slope && balanced.1 >= large, "{balanced:?} {slope:?}");
+        assert_eq!(of(Some(Clusters::new([7; 15]))), (None, None, Some(NoSlope::OneCluster)));
     }
 
     #[test]

@@ -125,3 +125,27 @@ fn the_verdict_on_intervals_counts_clusters() {
         assert!((1.9..3.2).contains(&ratio), "{key}: {ratio}");
     }
 }
+
+#[test]
+fn few_rows_of_a_regression_or_few_clusters_have_no_verdict() {
+    let kind = |rows: usize, clusters: Option<Clusters>| {
+        let (mean, target) = (vec![5.0; rows], (0..rows).map(|row| (row as f64).sin() * 0.1).collect());
+        let predictions = RegressionPredictions::new(1, mean, vec![1.0; rows], target).unwrap();
+        let content = Content::Regression { predictions: &predictions.with_clusters(clusters).unwrap() };
+        parsed(&Report::new("r", content))["verdict"]["kind"].clone()
+    };
+    assert_eq!((kind(9, None), kind(10, None)), (json!("too few rows"), json!("biased")));
+    assert_eq!(kind(60, Some(Clusters::new((0..60).map(|row| row % 9)))), "too few rows");
+    assert_eq!(kind(60, Some(Clusters::new((0..60).map(|row| row % 10)))), "biased");
+}
+
+#[test]
+fn the_page_says_how_many_clusters_have_the_positive_class() {
+    let patients: Vec<(f64, usize)> = (0..20).map(|at| (0.3, usize::from(at == 4))).collect();
+    let rendered = render(&report(&together(&patients), None)).unwrap();
+    assert!(rendered.html.contains("4 are of class 1, all of one cluster: a share of"), "{}", rendered.html);
+    let json: Value = serde_json::from_str(&rendered.json).unwrap();
+    assert_eq!(json["binary"]["positive"]["clusters"], 1);
+    let rows = parsed(&report(&four_times(&patients), None));
+    assert!(rows["binary"]["positive"].get("clusters").is_none());
+}

@@ -83,7 +83,7 @@ impl<'a> Choice<'a> {
         };
         let is_guessed = !is_asked && names::target_rank(target).is_none();
         let unlikely_target =
-            columns.last().filter(|column| is_guessed && column.index != target.index && has_many_texts(column));
+            last(columns).filter(|column| is_guessed && column.index != target.index && has_many_texts(column));
         let is_candidate = |column: &&SurveyColumn| column.index != target.index && may_be_client(column, survey.rows);
         let candidates: Vec<&SurveyColumn> = match whose {
             Whose::ManyClients => columns.iter().filter(is_candidate).collect(),
@@ -342,6 +342,11 @@ fn find<'a>(columns: &'a [SurveyColumn], key: &str) -> Result<&'a SurveyColumn, 
     })
 }
 
+/// The last column that has a cell: a separator at the ends of lines, as some programs write it, makes a column of none.
+fn last(columns: &[SurveyColumn]) -> Option<&SurveyColumn> {
+    columns.iter().rfind(|column| column.present() > 0)
+}
+
 /// The column that is probably to be predicted: by its name, else the last one that can be, else the first.
 fn guess(survey: &Survey) -> Option<&SurveyColumn> {
     let columns = &survey.columns;
@@ -353,7 +358,7 @@ fn guess(survey: &Survey) -> Option<&SurveyColumn> {
     named
         .min_by_key(|(rank, _)| *rank)
         .map(|(_, column)| column)
-        .or_else(|| columns.last().filter(|column| can(column) && mostly_there(column) && !is_other(column)))
+        .or_else(|| last(columns).filter(|column| can(column) && mostly_there(column) && !is_other(column)))
         .or_else(|| columns.iter().find(|column| is_discrete(column) && column.missing == 0 && !is_other(column)))
         .or_else(|| columns.iter().find(can))
 }
