@@ -46,7 +46,7 @@ const ARGUMENTS: [(&str, &str); 16] = [
         "another run of it has the directory until it ends",
     ),
     ("go on with `fedstein train", "go on with `fedstein.resume`, or with `fedstein train"),
-    ("goes on with it, and in a program `Artifacts::resume`", "or `fedstein.resume` goes on with it"),
+    ("goes on with it", "or `fedstein.resume` goes on with it"),
 ];
 
 /// The text with arguments in the place of options of the command.
