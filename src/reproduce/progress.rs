@@ -162,6 +162,13 @@ impl Watched<'_> {
         self.seen().notes.clone()
     }
 
+    /// Shows the metric of a round at the end of the run: of the last one that was given, and that has a metric.
+    pub fn shows(&self, record: &RoundRecord) {
+        if let Some(shown) = headline(record, self.run.config.algorithm.capabilities()) {
+            self.seen().last = shown;
+        }
+    }
+
     /// Marks the end of the run; `problem` is the reason of a failure.
     pub fn ended(&self, problem: Option<&str>) {
         let seconds = self.start.elapsed().as_secs_f64();
@@ -196,10 +203,8 @@ impl Observer for Watched<'_> {
     fn step(&self, _: usize, _: usize) {}
 
     fn finished_round(&self, record: &RoundRecord) {
+        self.shows(record);
         let mut seen = self.seen();
-        if let Some(shown) = headline(record, self.run.config.algorithm.capabilities()) {
-            seen.last = shown;
-        }
         if let Show::Bar(bar) = &self.progress.show {
             let ticks = TICKS * record.round as u64 / (self.run.config.rounds as u64).max(1);
             bar.inc(ticks.saturating_sub(seen.ticks));

@@ -166,6 +166,9 @@ fn from_here(
     let experiment = Experiment::new(run.config.clone(), places.data_dir);
     let observer: &dyn Observer = watched;
     let outcome = run_on(AnyBackend::named(&run.config.backend)?, &experiment, observer, checkpoints)?;
+    // The results are those of the best round, where validation rows have chosen one.
+    let best = outcome.best.and_then(|best| outcome.rounds.iter().find(|record| record.round == best));
+    best.iter().for_each(|record| watched.shows(record));
     let kept = Kept::of(&run.config, &run.resolved, &outcome, watched.notes())?;
     for (path, sha256) in &run.tables {
         // The result would be kept as that of the earlier table.

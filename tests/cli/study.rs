@@ -318,7 +318,7 @@ fn a_run_that_ended_early_has_the_results_of_its_best_round() {
         "base.toml",
         "name = \"base\"\nseed = 7\n[partition]\nkind = \"labels-per-client\"\nlabels = 3\n[model]\nkind = \"bnn\"\nhidden = [50]\n",
     );
-    place.works("study early.toml --quiet");
+    let printed = place.works("study early.toml").stderr;
     let set: String = keys.lines().map(|line| format!(" --set {}", line.replace([' ', '"'], ""))).collect();
     place.works(&format!("train base.toml{set} --seed 1 --quiet --out run"));
     let summary = place.json("run/summary.json");
@@ -327,6 +327,8 @@ fn a_run_that_ended_early_has_the_results_of_its_best_round() {
     assert_ne!(best.as_str().unwrap(), rounds[0], "the best round must not be the last for this test");
     let nll = numbers(&column(&place, "studies/early/results.csv", "nll", &[]));
     assert_eq!(summary["evaluation"]["nll"].as_f64(), Some(nll[0]));
+    let accuracy = summary["evaluation"]["accuracy"].as_f64().unwrap();
+    assert!(printed.contains(&format!("  accuracy {accuracy:.3}  ")), "{accuracy}: {printed}");
 }
 
 #[test]

@@ -28,7 +28,8 @@ const LEFT_OUT: &str = "The rows of this report stay where they are, and only su
      single rows are left out: the ACE and its bins of equal mass, bootstrap intervals, recall and precision of every \
      class, which classes are taken for which, how the confidence ranks the mistakes, temperature scaling, and for two \
      classes AUROC, AUPRC, calibration slope and decision curve. The interval of the difference above is that \
-     of a normal distribution with the variance of the rows.";
+     of a normal distribution with the variance of the rows, which are taken for independent: where several are of one patient, \
+     it is too narrow.";
 
 /// All numbers of a classification report.
 #[derive(Debug, Clone, Serialize)]

@@ -19,7 +19,8 @@ use crate::verdict::CalibrationVerdict;
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
-     the intervals are left out: they would need the quantiles of every row.";
+     the intervals are left out: they would need the quantiles of every row. Rows are taken for independent: where several are of \
+     one patient, chance moves coverages by more.";
 
 /// All numbers of a regression report, on the scale of the data.
 #[derive(Debug, Clone, Serialize)]
