@@ -16,6 +16,7 @@ mod own_model;
 mod own_selection;
 mod program;
 mod resume;
+mod resume_process;
 mod round_evaluator;
 mod selection_runs;
 mod site_absent;
