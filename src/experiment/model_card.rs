@@ -22,7 +22,7 @@ const OWN_DATA: &str = "own-data";
 /// Up to this number of clients each has a row; of more, only the sizes are summarised.
 const LISTED: usize = 30;
 
-/// Below this number of test rows the card says that they are few: a share has a 95 % interval of ±10 points.
+/// Below this number of test rows, or of groups of them, the card says that they are few: a share has a 95 % interval of ±10 points.
 const FEW_ROWS: u64 = 100;
 
 /// The card of a run, whose report has this `report.json`.
@@ -197,12 +197,13 @@ impl Card<'_> {
                 None => text.push_str("The clients' personal predictors were not scored (`evaluation.personal`).\n\n"),
             };
         }
-        let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
+        let (rows, clusters) = self.rows_and_clusters();
+        let of_clusters = clusters.map_or(String::new(), |clusters| format!(" of {clusters} groups"));
         let which = match self.config.evaluation.rows {
-            EvaluationRows::Test => "test rows, which were held out from training",
-            EvaluationRows::Validation => {
-                "validation rows, held out from training to choose settings with; no test rows were used"
-            }
+            EvaluationRows::Test => format!("test rows{of_clusters}, which were held out from training"),
+            EvaluationRows::Validation => format!(
+                "validation rows{of_clusters}, held out from training to choose settings with; no test rows were used"
+            ),
         };
         let _ = writeln!(
             text,
@@ -274,14 +275,24 @@ impl Card<'_> {
         Ok(())
     }
 
+    /// The number of rows of the results, and of the groups to which they belong, where they do.
+    fn rows_and_clusters(&self) -> (u64, Option<u64>) {
+        let overall = &self.report["overall"];
+        (overall["n"].as_u64().unwrap_or_default(), overall["clusters"].as_u64())
+    }
+
     fn limits(&self, text: &mut String, place: Place) {
         text.push_str("## Limits\n\n");
         let mut limit = |sentence: &str| {
             let _ = writeln!(text, "- {sentence}");
         };
-        let rows = self.report["overall"]["n"].as_u64().unwrap_or_default();
-        if rows < FEW_ROWS {
-            limit(&format!("{rows} rows are few: the intervals of these numbers are wide."));
+        let (rows, clusters) = self.rows_and_clusters();
+        match clusters {
+            None if rows < FEW_ROWS => limit(&format!("{rows} rows are few: the intervals of these numbers are wide.")),
+            Some(clusters) if clusters < FEW_ROWS => limit(&format!(
+                "{clusters} groups of rows that belong together are few: the intervals of these numbers are wide."
+            )),
+            _ => {}
         }
         if self.report["verdict"]["kind"] == "too few rows" {
             limit("There are too few rows to tell whether the probabilities are too high or too low.");

@@ -53,6 +53,11 @@ fn a_run_with_groups_has_intervals_by_groups() {
     let sets = &by_patient["run"]["calibration"]["sets"]["all"];
     let independent = sets["independent_rows"].as_f64().unwrap();
     assert!((35.0..=240.0).contains(&independent), "{independent}");
+    let card = place.text("run/report/MODEL_CARD.md");
+    assert!(
+        card.contains("On 240 test rows of 40 groups, which") && card.contains("- 40 groups of rows that belong"),
+        "{card}"
+    );
     let page = place.text("run/report/report.html");
     assert!(page.contains("(which belong together, and tell as much as "), "{page}");
 
