@@ -279,9 +279,8 @@ pub(crate) fn comparisons(
         let scores = run.scores()?.filter(|_| !path.exists());
         if scores.is_none() && !path.exists() {
             let run = run.path.display();
-            return Err(RunError::Config(format!(
-                "--compare `{run}` has no predictions: it is a run on a toy density"
-            )));
+            let why = "it is a run on a toy density, or has no test rows";
+            return Err(RunError::Config(format!("--compare `{run}` has no predictions to compare: {why}")));
         }
         if classifies(run) != classes {
             let task = |classes| if classes { "a classification" } else { "a regression" };

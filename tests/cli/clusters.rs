@@ -115,7 +115,7 @@ fn new_rows_are_judged_by_the_column_of_the_run_or_another() {
 fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows() {
     let place = Place::new();
     for (index, site) in ["north", "south"].into_iter().enumerate() {
-        let keys = "path = \"visits.csv\"\ntarget = \"outcome\"\npositive = \"ill\"\ngroup_column = \"patient\"";
+        let keys = "path = \"visits.csv\"\ntarget = \"outcome\"\ngroup_column = \"patient\"";
         let text = format!("name = \"{site}\"\nindex = {index}\n[data]\n{keys}\ntest_fraction = 0.5\n");
         place.write(&format!("{site}/site.toml"), text);
         place.write(&format!("{site}/visits.csv"), visits(100 * index..100 * index + 80, "P"));
