@@ -178,7 +178,7 @@ pub(crate) const READING_AT_SERVER: [Key; 11] = joined(&[
         IGNORE,
         ID,
         GROUP_COLUMN.doc(
-            "A column that is no feature, such as the patient of a visit. The rows of a group stay together at a site whose own file names it. `\"\"`: none.",
+            "A column that is no feature, such as the patient of a visit. The rows of a group stay together at a site whose own file names it, and the report on `test_path` counts its groups. `\"\"`: none.",
         ),
     ],
     &CELLS,
@@ -252,5 +252,5 @@ const GROUP_COLUMN: Key = key(
     "group_column",
     Accepts::Column { may_be_empty: true },
     Text(""),
-    "The column of each row's group, such as the patient of a visit: rows with the same cell stay together where rows are drawn for testing, validation and calibration, whose shares are then those of groups. It is no feature, and may be one of `id`. `\"\"`: none.",
+    "The column of each row's group, such as the patient of a visit: rows with the same cell stay together where rows are drawn for testing, validation and calibration, whose shares are then those of groups, and intervals and verdict of the report count groups. It is no feature, and may be one of `id`. `\"\"`: none.",
 );
