@@ -31,9 +31,8 @@ impl ConfusionAnalysis {
             return None;
         }
         let matrix = Confusion::of(predictions);
-        let mut pairs = matrix.confused();
-        let all_pairs = pairs.len();
-        pairs.truncate(if classes <= MOST_CLASSES { MOST_PAIRS.0 } else { MOST_PAIRS.1 });
+        let all_pairs = matrix.confused_pairs();
+        let pairs = matrix.confused(predictions, if classes <= MOST_CLASSES { MOST_PAIRS.0 } else { MOST_PAIRS.1 });
         let counts = (classes <= MOST_CLASSES).then(|| matrix.rows().map(<[usize]>::to_vec).collect());
         Some(Self { counts, pairs, all_pairs, matrix })
     }

@@ -14,8 +14,6 @@ pub struct Confusion {
     counts: Vec<usize>,
     /// Sums of the confidences of the same rows, `[C, C]`.
     confidence: Vec<f64>,
-    /// Their shares of the rows of the label, `[C, C]`; `None` where there is none of them.
-    shares: Vec<Option<Share>>,
 }
 
 /// Rows of one class that are predicted as another one.
@@ -45,17 +43,7 @@ impl Confusion {
             counts[label * classes + predicted] += 1;
             confidence[label * classes + predicted] += row[predicted];
         }
-        let predicted = predictions.top_label().predicted;
-        let clusters = predictions.clusters();
-        let mut rows_of = vec![Vec::new(); classes];
-        predictions.labels().iter().enumerate().for_each(|(row, &label)| rows_of[label].push(row));
-        let share = |(label, as_class): (usize, usize)| {
-            Share::of(clusters, rows_of[label].iter().map(|&row| (row, predicted[row] == as_class)))
-        };
-        let pairs = (0..classes).flat_map(|label| (0..classes).map(move |as_class| (label, as_class)));
-        // Of the many pairs without a row no share is asked for.
-        let shares = pairs.zip(&counts).map(|(pair, n)| if *n > 0 { share(pair) } else { None }).collect();
-        Self { classes, counts, confidence, shares }
+        Self { classes, counts, confidence }
     }
 
     /// Number of classes `C`.
@@ -68,27 +56,40 @@ impl Confusion {
         self.counts.chunks_exact(self.classes)
     }
 
-    /// Every pair of different classes with rows, those with the most rows first; pairs of equal numbers are in the order
-    /// of label and prediction.
-    pub fn confused(&self) -> Vec<ConfusedPair> {
-        let of_label = |(label, row): (usize, &[usize])| {
-            let pair = move |(predicted, &n): (usize, &usize)| {
-                let at = label * self.classes + predicted;
-                let share = self.shares[at].filter(|_| predicted != label)?;
-                Some(ConfusedPair {
-                    label,
-                    predicted,
-                    n,
-                    share: share.value,
-                    share_interval: share.interval(0.95),
-                    confidence: self.confidence[at] / n as f64,
-                })
-            };
-            row.iter().enumerate().filter_map(pair).collect::<Vec<_>>()
+    /// The places in `[C, C]` of the pairs of different classes with rows.
+    fn pairs(&self) -> impl Iterator<Item = usize> {
+        (0..self.counts.len()).filter(|at| self.counts[*at] > 0 && at / self.classes != at % self.classes)
+    }
+
+    /// The number of pairs of different classes with rows.
+    pub fn confused_pairs(&self) -> usize {
+        self.pairs().count()
+    }
+
+    /// The pairs of different classes with the most rows, at most so many; pairs of equal numbers are in the order of label and
+    /// prediction.
+    ///
+    /// # Arguments
+    /// * `predictions`: those that were counted
+    pub fn confused(&self, predictions: &ClassPredictions<'_>, most: usize) -> Vec<ConfusedPair> {
+        let mut pairs: Vec<usize> = self.pairs().collect();
+        pairs.sort_by_key(|at| std::cmp::Reverse(self.counts[*at]));
+        pairs.truncate(most);
+        let taken_for: Vec<usize> = predictions.rows().map(argmax).collect();
+        let pair = |at: usize| {
+            let (label, predicted, n) = (at / self.classes, at % self.classes, self.counts[at]);
+            let of_label = predictions.labels().iter().enumerate().filter(move |(_, of)| **of == label);
+            let share = Share::of(predictions.clusters(), of_label.map(|(row, _)| (row, taken_for[row] == predicted)))?;
+            Some(ConfusedPair {
+                label,
+                predicted,
+                n,
+                share: share.value,
+                share_interval: share.interval(0.95),
+                confidence: self.confidence[at] / n as f64,
+            })
         };
-        let mut pairs: Vec<ConfusedPair> = self.rows().enumerate().flat_map(of_label).collect();
-        pairs.sort_by_key(|pair| std::cmp::Reverse(pair.n));
-        pairs
+        pairs.into_iter().filter_map(pair).collect()
     }
 }
 
@@ -104,7 +105,8 @@ mod tests {
         let predictions = ClassPredictions::new(vec![0, 1, 2, 0, 1, 2], 3, rows.concat()).unwrap();
         let confusion = Confusion::of(&predictions);
         assert_eq!(confusion.rows().collect::<Vec<_>>(), [[1, 1, 0], [2, 0, 0], [1, 0, 1]]);
-        let pairs = confusion.confused();
+        let pairs = confusion.confused(&predictions, 10);
+        assert_eq!((confusion.confused_pairs(), confusion.confused(&predictions, 2)), (3, pairs[..2].to_vec()));
         let found: Vec<_> = pairs.iter().map(|pair| (pair.label, pair.predicted, pair.n)).collect();
         assert_eq!(found, [(1, 0, 2), (0, 1, 1), (2, 0, 1)]);
         assert!((pairs[0].confidence - 0.65).abs() < 1e-15 && pairs[0].share == 1.0 && pairs[1].share == 0.5);
