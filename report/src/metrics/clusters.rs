@@ -63,21 +63,32 @@ impl Clusters {
     /// # Arguments
     /// * `values`: rows with their numbers
     pub(crate) fn design_effect(&self, values: impl Iterator<Item = (usize, f64)> + Clone) -> f64 {
-        let (n, sum) = values.clone().fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
-        let mean = sum / n;
-        let mut deviations = vec![None; self.count];
-        let mut variance = 0.0;
+        let (n_all, sum) = values.clone().fold((0.0, 0.0), |(n, sum), (_, value)| (n + 1.0, sum + value));
+        let mean = sum / n_all;
+        let mut of_clusters = vec![(0.0, 0.0); self.count];
+        let mut squares = 0.0;
         for (row, value) in values {
-            *deviations[self.of[row]].get_or_insert(0.0) += value - mean;
-            variance += (value - mean).powi(2) / n;
+            let (n, deviations) = &mut of_clusters[self.of[row]];
+            (*n, *deviations) = (*n + 1.0, *deviations + (value - mean));
+            squares += (value - mean).powi(2);
         }
-        let squares: Vec<f64> = deviations.into_iter().flatten().map(|sum: f64| sum * sum).collect();
-        let m = squares.len() as f64;
-        match () {
-            () if squares.len() < 2 => n.max(1.0),
-            () if variance <= f64::EPSILON * mean * mean => n / m,
-            () => (m / (m - 1.0) * squares.iter().sum::<f64>() / n / variance).max(1.0),
-        }
+        // Rounding makes no difference between equal numbers.
+        let variance = if squares <= f64::EPSILON * n_all * mean * mean { 0.0 } else { squares / n_all };
+        effect(of_clusters.into_iter(), variance)
+    }
+}
+
+/// The design effect from the number of rows of each cluster and the sum of their deviations from the mean, and from the
+/// variance of the rows.
+pub(super) fn effect(of_clusters: impl Iterator<Item = (f64, f64)>, variance: f64) -> f64 {
+    let (mut n, mut m, mut squares) = (0.0, 0.0, 0.0);
+    for (rows, deviations) in of_clusters.filter(|(rows, _)| *rows > 0.0) {
+        (n, m, squares) = (n + rows, m + 1.0, squares + deviations * deviations);
+    }
+    match () {
+        () if m < 2.0 => f64::max(n, 1.0),
+        () if variance <= 0.0 => n / m,
+        () => f64::max(m / (m - 1.0) * squares / n / variance, 1.0),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::clusters::{Clusters, design_effect};
+use super::clusters::{Clusters, effect};
 use super::interval::Interval;
 use super::normal::two_sided_quantile;
 use super::predictions::ClassPredictions;
@@ -59,7 +59,10 @@ struct Sampling {
     benefit: [f64; 2],
 }
 
-/// The parts of a hit, a false alarm, a missed row and a spared row in the net benefit, or in a difference of two.
+/// The kinds of rows: hits, false alarms, missed and spared ones.
+const KINDS: [usize; 4] = [0, 1, 2, 3];
+
+/// The parts of the kinds of rows in the net benefit, or in a difference of two.
 type Parts = [f64; 4];
 
 /// The parts in the net benefit less that of flagging none, and less that of flagging every row: a row that is spared is an
@@ -77,18 +80,32 @@ impl Sampling {
 
     /// Of clusters.
     fn of(clusters: &Clusters, predictions: &ClassPredictions<'_>, threshold: f64) -> Self {
-        // 0 a hit, 1 a false alarm, 2 a missed row, 3 a spared one.
-        let kind = |(row, label): (&[f64], &usize)| 2 * usize::from(row[1] < threshold) + usize::from(*label != 1);
-        let kinds: Vec<usize> = predictions.rows().zip(predictions.labels()).map(kind).collect();
-        let rows = || kinds.iter().copied().enumerate();
-        let share = |has: usize, lacks: usize| {
-            let of = rows().filter(move |(_, kind)| *kind == has || *kind == lacks);
-            Share::of(Some(clusters), of.map(|(row, kind)| (row, kind == has))).map_or(0.0, |share| share.independent)
+        // The hits, false alarms, missed and spared rows of each cluster.
+        let mut of_clusters = vec![[0.0; 4]; clusters.count()];
+        for ((row, label), cluster) in predictions.rows().zip(predictions.labels()).zip(clusters.of_rows()) {
+            let kind = 2 * usize::from(row[1] < threshold) + usize::from(*label != 1);
+            of_clusters[*cluster][kind] += 1.0;
+        }
+        let all = of_clusters.iter().fold([0.0; 4], |all, of| KINDS.map(|kind| all[kind] + of[kind]));
+        // The number of the rows that count, and the design effect of the mean of their parts.
+        let effect_of = |counted: [bool; 4], parts: Parts| {
+            let sum = |of: &[f64; 4], value: &dyn Fn(f64) -> f64| -> f64 {
+                KINDS.into_iter().filter(|kind| counted[*kind]).map(|kind| of[kind] * value(parts[kind])).sum()
+            };
+            let n = sum(&all, &|_| 1.0);
+            let mean = sum(&all, &|part| part) / n;
+            let variance = sum(&all, &|part| (part - mean).powi(2)) / n;
+            let deviations = of_clusters.iter().map(|of| (sum(of, &|_| 1.0), sum(of, &|part| part - mean)));
+            (n, effect(deviations, variance))
         };
-        let effect = |parts: Parts| design_effect(Some(clusters), rows().map(|(row, kind)| (row, parts[kind])));
+        let share = |has: usize, lacks: usize| {
+            let counted = KINDS.map(|kind| kind == has || kind == lacks);
+            let (n, effect) = effect_of(counted, KINDS.map(|kind| f64::from(u8::from(kind == has))));
+            (n / effect).max(1.0)
+        };
         Self {
             shares: [share(0, 2), share(3, 1), share(0, 1), share(3, 2)],
-            benefit: parts(threshold / (1.0 - threshold)).map(effect),
+            benefit: parts(threshold / (1.0 - threshold)).map(|parts| effect_of([true; 4], parts).1),
         }
     }
 }
