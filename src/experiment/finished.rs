@@ -133,7 +133,16 @@ impl Finished {
         if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
             uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
         }
-        Ok(Self { path: path.to_owned(), config_toml: text(run_dir::CONFIG)?, summary, card, model: None })
+        let config_toml = text(run_dir::CONFIG)?;
+        // With the defaults in its place, rows would be read in another way than those of the training.
+        if config_toml.trim().is_empty() {
+            let file = path.join(run_dir::CONFIG);
+            return Err(RunError::Config(format!(
+                "{}: it is empty; a run writes all of its keys there",
+                file.display()
+            )));
+        }
+        Ok(Self { path: path.to_owned(), config_toml, summary, card, model: None })
     }
 
     /// The same run with the model that the program made it with, in place of the one of its configuration: without it, a

@@ -378,3 +378,12 @@ fn features_far_outside_those_of_the_training_are_named() {
     place.works(&format!("{TINY} {PETS} --set data.normalise=none --out plain"));
     place.refuses("predict plain --input new.csv --columns outside", &["plain/model.json", "data.normalise"]);
 }
+
+#[test]
+fn a_run_whose_config_is_empty_predicts_nothing() {
+    let place = classification();
+    place.write("run/config.toml", "\n");
+    for command in ["predict run --input more.csv", "evaluate run --input more.csv", "report run --out page"] {
+        place.refuses(command, &["run/config.toml: it is empty; a run writes all of its keys there"]);
+    }
+}
