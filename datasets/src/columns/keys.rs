@@ -178,7 +178,7 @@ pub(crate) const READING_AT_SERVER: [Key; 11] = joined(&[
         IGNORE,
         ID,
         GROUP_COLUMN.doc(
-            "A column that is no feature, such as the patient of a visit. The rows of a group stay together at a site whose own file names it, and the report on `test_path` counts its groups. `\"\"`: none.",
+            "A column that is no feature, such as the patient of a visit. The rows of a group stay together at a site whose own file names it, and the report on `test_path` counts groups where each of its rows has one. `\"\"`: none.",
         ),
     ],
     &CELLS,

@@ -52,7 +52,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
 
     let Numbered { classes, clients, groups } = numbered;
     let (mut values, mut labels, mut ids, mut of_groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut unlabelled, mut numbers) = (0, Vec::new());
+    let (mut unlabelled, mut all_have_groups, mut numbers) = (0, true, Vec::new());
     while lines.next()? {
         let no_target = missing.hold(target, lines.field(target));
         if no_target && reading.missing_target == MissingTarget::Drop {
@@ -87,10 +87,11 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         }
         if let Some(group) = group {
             // Rows of which nobody knows the group are not one group.
-            if missing.hold(group, lines.field(group)) {
-                return Err(lines.bad(group, A_GROUP.to_owned()));
+            match missing.hold(group, lines.field(group)) {
+                true if options.may_lack_groups => all_have_groups = false,
+                true => return Err(lines.bad(group, A_GROUP.to_owned())),
+                false => of_groups.push(groups.id(&lines.name(group, &notation, A_GROUP)?)),
             }
-            of_groups.push(groups.id(&lines.name(group, &notation, A_GROUP)?));
         }
         numbers.push(lines.cells().1);
     }
@@ -106,7 +107,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     }
     let features = lines.finish(features, kinds.len())?;
     let texts = texts.into_iter().map(|(at, names)| (at, names.into_texts())).collect();
-    let groups = group.map(|_| of_groups);
+    let groups = group.filter(|_| all_have_groups).map(|_| of_groups);
     Ok(CsvTable {
         features,
         names,

@@ -32,6 +32,8 @@ pub struct CsvOptions<'a> {
     pub reading: &'a Reading,
     /// Of a second file: the table of the first, which has the same features. Other columns may be missing from it.
     pub first: Option<&'a CsvTable>,
+    /// Whether a row may lack the group that `reading` names a column of; then no row has one. Else it is refused.
+    pub may_lack_groups: bool,
 }
 
 /// The content of a file.

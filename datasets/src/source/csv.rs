@@ -201,6 +201,7 @@ impl Csv {
             client: &self.client_column,
             reading: &self.reading,
             first: None,
+            may_lack_groups: false,
         };
         let beside = [
             ("data.test_path", self.test_path.as_str()),

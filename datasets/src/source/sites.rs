@@ -85,6 +85,7 @@ impl Sites {
             client: "",
             reading: &self.reading,
             first: None,
+            may_lack_groups: true,
         };
         let files = csv::read(("data.test_path", Path::new(&self.test_path)), [], &columns, (Extent::Part, ""))?;
         Ok(Some((files.train, files.columns)))

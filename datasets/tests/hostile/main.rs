@@ -49,7 +49,16 @@ fn sign(label: i64) -> Option<usize> {
 fn read_table(path: &Path, task: Task) -> Result<(), DataError> {
     let (header, client) = (Header::Auto, if task == Task::Regression { "0" } else { "" });
     let reading = &Reading::default();
-    let options = CsvOptions { delimiter: b',', header, target: "-1", client, task, reading, first: None };
+    let options = CsvOptions {
+        delimiter: b',',
+        header,
+        target: "-1",
+        client,
+        task,
+        reading,
+        first: None,
+        may_lack_groups: false,
+    };
     csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
@@ -62,7 +71,16 @@ fn read_texts(path: &Path) -> Result<(), DataError> {
         ..Reading::default()
     };
     let (header, task) = (Header::Yes, Task::Classification);
-    let options = CsvOptions { delimiter: b',', header, target: "-1", client: "", task, reading, first: None };
+    let options = CsvOptions {
+        delimiter: b',',
+        header,
+        target: "-1",
+        client: "",
+        task,
+        reading,
+        first: None,
+        may_lack_groups: false,
+    };
     csv::read(path, &options, &mut Numbered::default()).map(|_| ())
 }
 
@@ -348,7 +366,16 @@ fn names_of_columns_and_classes_cannot_drive_a_terminal() {
         std::fs::write(&path, text).unwrap();
         let (header, task) = (Header::Yes, Task::Classification);
         let reading = &Reading::default();
-        let options = CsvOptions { delimiter: b',', header, target, client: "", task, reading, first: None };
+        let options = CsvOptions {
+            delimiter: b',',
+            header,
+            target,
+            client: "",
+            task,
+            reading,
+            first: None,
+            may_lack_groups: false,
+        };
         csv::read(&path, &options, &mut Numbered::default()).unwrap_err().to_string()
     };
     let field = complaint("\u{1b}[2Jx,y\nno,1\n", "y");
@@ -383,7 +410,7 @@ proptest! {
         let (header, task) = (Header::No, Task::Classification);
         let reading = &Reading::default();
         let options =
-            CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, first: None };
+            CsvOptions { delimiter: b',', header, target: "1", client: "", task, reading, first: None, may_lack_groups: false };
         let table = csv::read(&path, &options, &mut numbered).unwrap();
         let (names, place) = numbered.classes.sorted();
         for (row, (a, b, label)) in rows.iter().enumerate() {

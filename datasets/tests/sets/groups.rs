@@ -75,6 +75,9 @@ fn the_column_of_groups_is_no_feature_of_a_servers_test_rows_and_may_be_blank() 
     };
     let (rows, _) = sites.test_rows().unwrap().unwrap();
     assert_eq!((rows.feature_names, rows.groups, rows.lines), (Some(texts(&["x"])), None, Some(vec![2, 3])));
+    // Where each row has one, the report counts them.
+    std::fs::write(&path, "patient,x,y\nP1,1,a\nP1,2,b\nP2,3,b\n").unwrap();
+    assert_eq!(sites.test_rows().unwrap().unwrap().0.groups, Some(vec![0, 0, 1]));
 }
 
 #[test]
