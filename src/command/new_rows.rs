@@ -56,10 +56,19 @@ pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written)
 /// # Errors
 /// A usage error about the first that it does not.
 fn check_columns(run: &Finished, config: &Config, missing_values: &MissingCells) -> Result<(), CliError> {
-    let Some(features) = run.card.column_names() else { return Ok(()) };
+    let values = missing_values.read()?;
+    let Some(features) = run.card.column_names() else {
+        return match values.columns().next() {
+            None => Ok(()),
+            Some(column) => Err(CliError::Usage(format!(
+                "--missing-values names the column `{}`, and the run's columns have no names; a list, such as [999], holds \
+                 for all columns",
+                quoted(column)
+            ))),
+        };
+    };
     let target = config.data()?.target_column().to_owned();
     let known = || features.iter().map(String::as_str).chain([target.as_str()]);
-    let values = missing_values.read()?;
     match values.columns().find(|column| !known().any(|known| known == column.as_str())) {
         None => Ok(()),
         Some(column) => Err(CliError::Usage(format!(

@@ -29,6 +29,8 @@ pub(super) struct PublicRows {
     columns: Columns,
     /// The sha256 of their file.
     sha256: String,
+    /// Whether one of them has no group, and the config names a column of groups.
+    lack_groups: bool,
 }
 
 impl PublicRows {
@@ -39,9 +41,10 @@ impl PublicRows {
     pub fn read(config: &Config) -> Result<Option<Self>, RunError> {
         let DataConfig::Sites(data) = config.data()? else { return Ok(None) };
         let Some((rows, columns)) = data.test_rows()? else { return Ok(None) };
+        let lack_groups = !data.reading.group_column.is_empty() && rows.groups.is_none();
         let path = PathBuf::from(&data.test_path);
         let sha256 = digest::of_file(&path).map_err(|source| DataError::Io { path, source })?;
-        Ok(Some(Self { rows, columns, sha256 }))
+        Ok(Some(Self { rows, columns, sha256, lack_groups }))
     }
 
     /// The rows in the form that the model takes, and notes on their cells.
@@ -50,7 +53,11 @@ impl PublicRows {
     /// They do not fit what the sites agree on.
     pub fn prepared(self, card: &ModelCard, basis: Option<&Rotation>) -> Result<(Self, Vec<String>), RunError> {
         let rows = agreed_form(Holder::Server, (&self.rows, &self.columns), "the test rows", card);
-        let (rows, notes) = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        let (rows, mut notes) = rows.map_err(|misfit| RunError::Config(misfit.to_string()))?;
+        notes.extend(self.lack_groups.then(|| {
+            "not each of the server's test rows has a group (data.group_column): intervals and verdict take them for independent"
+                .to_owned()
+        }));
         let rows = match basis {
             Some(basis) => rotation::rotated(basis, rows)?,
             None => rows,

@@ -20,7 +20,15 @@ const CONFIG: &str = "[data]\nkind = \"csv\"\npath = \"visits.csv\"\ntarget = \"
                       group_column = \"patient\"\ntest_fraction = 0.5\n[partition]\nclients = 2\n\
                       calibration = 0.3\n[model]\nkind = \"blr\"\n[algorithm]\nkind = \"dsvgd\"\n";
 
-/// Twice the half width of a 95 % interval of `report.json`.
+/// A finished run on 80 patients, whose names begin so.
+fn finished(number: &str) -> Place {
+    let place = Place::new();
+    place.write("visits.csv", visits(0..80, number)).write("run.toml", CONFIG);
+    place.works("train run.toml --set rounds=2 --set algorithm.local_steps=20 --out run --quiet");
+    place
+}
+
+/// The width of a 95 % interval of `report.json`.
 fn width(report: &Value, key: &str) -> f64 {
     let of = &report["confidence_intervals"][key];
     of["hi"].as_f64().unwrap() - of["lo"].as_f64().unwrap()
@@ -79,10 +87,7 @@ fn a_run_with_groups_has_intervals_by_groups() {
 
 #[test]
 fn new_rows_are_judged_by_the_column_of_the_run_or_another() {
-    let place = Place::new();
-    place.write("visits.csv", visits(0..80, "P"));
-    place.write("run.toml", CONFIG);
-    place.works("train run.toml --set rounds=2 --set algorithm.local_steps=20 --out run --quiet");
+    let place = finished("P");
     place.write("north.csv", visits(100..130, "N"));
     let evaluate = |options: &str| {
         let printed = place.works(&format!("evaluate run --input north.csv --force {options}")).stderr;
@@ -141,7 +146,12 @@ fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows()
     assert_eq!(place.json(&format!("{results}/report/report.json"))["overall"]["clusters"], 40);
     assert!(place.json("run/report/report.json")["overall"].get("clusters").is_none());
 
-    // Test rows of the server's own.
+    // Test rows of the server's own; where one has no group, none has.
+    place.write("public.csv", visits(300..330, "P").replacen("P300,", ",", 1));
+    let some = "--set data.test_path=public.csv --set data.target=outcome --set data.group_column=patient --out some";
+    let printed = place.works(&format!("train run.toml --sites north/site.toml,south/site.toml {some}")).stderr;
+    assert!(printed.contains("not each of the server's test rows has a group (data.group_column)"), "{printed}");
+    assert!(place.json("some/report/report.json")["overall"].get("clusters").is_none());
     place.write("public.csv", visits(300..330, "P"));
     let own = "--set data.test_path=public.csv --set data.target=outcome --set data.group_column=patient";
     place.works(&format!("train run.toml --quiet --sites north/site.toml,south/site.toml {own} --out public"));
@@ -154,10 +164,7 @@ fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows()
 
 #[test]
 fn a_report_on_other_predictions_leaves_no_card_of_the_run_before() {
-    let place = Place::new();
-    place.write("visits.csv", visits(0..80, "P"));
-    place.write("run.toml", CONFIG);
-    place.works("train run.toml --set rounds=1 --set algorithm.local_steps=5 --out run --quiet");
+    let place = finished("P");
     place.works("report run --out page");
     assert!(place.names("page").contains(&"MODEL_CARD.md".to_owned()));
     place.write("other.csv", "label,p_1,Cluster\n1,0.75,a\n0,0.5,b\n1,0.5,a\n");
@@ -168,10 +175,7 @@ fn a_report_on_other_predictions_leaves_no_card_of_the_run_before() {
 
 #[test]
 fn spellings_of_one_number_are_one_patient_and_a_missing_one_is_refused() {
-    let place = Place::new();
-    place.write("visits.csv", visits(0..80, "1"));
-    place.write("run.toml", CONFIG);
-    place.works("train run.toml --set rounds=1 --set algorithm.local_steps=5 --out run --quiet");
+    let place = finished("1");
     let table = visits(100..130, "1").replace("\n1100,", "\n1100.0,").replacen("\n1101,", "\n1101.0,", 3);
     place.write("north.csv", &table);
     let printed = place.works("evaluate run --input north.csv").stderr;

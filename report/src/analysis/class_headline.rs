@@ -30,10 +30,8 @@ pub(super) fn headline(
     let nll = metrics::nll(predictions).value;
     let skill = |accuracy| no_skill.as_ref().map_or_else(Skill::default, |of| Skill::of_classes(accuracy, nll, of));
     let second = SecondClass::of_rows(scored, || second.to_owned());
-    let verdict = {
-        let clusters = scored.clusters().map(Clusters::count);
-        CalibrationVerdict::of_classes(scored.top(), clusters, intervals.get("signed_gap"), second.as_ref(), skill)
-    };
+    let (clusters, gap) = (scored.clusters().map(Clusters::count), intervals.get("signed_gap"));
+    let verdict = CalibrationVerdict::of_classes(scored.top(), clusters, gap, second.as_ref(), skill);
     Ok(Headline { verdict, no_skill, intervals })
 }
 

@@ -206,22 +206,22 @@ fn temperature(
     bins: usize,
     seed: u64,
 ) -> Result<Option<TemperatureDiagnosis>, MetricError> {
-    if predictions.len() < FEWEST_ROWS_TO_SPLIT {
+    if predictions.independent() < FEWEST_ROWS_TO_SPLIT {
         return Ok(None);
     }
     // Rows of one cluster are in one half.
-    let mut order = match predictions.clusters().map(Clusters::rows_of_each) {
-        None => (0..predictions.len()).map(|row| vec![row]).collect(),
-        Some(of_clusters) if of_clusters.len() < FEWEST_ROWS_TO_SPLIT => return Ok(None),
-        Some(of_clusters) => of_clusters,
+    let of_clusters = predictions.clusters().map(Clusters::rows_of_each);
+    let rows = |units: &[usize]| match &of_clusters {
+        None => units.to_vec(),
+        Some(of_clusters) => units.iter().flat_map(|unit| of_clusters[*unit].iter().copied()).collect(),
     };
+    let mut order: Vec<usize> = (0..predictions.independent()).collect();
     // A stream of its own: the split does not depend on how often the bootstrap drew.
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(1);
     order.shuffle(&mut rng);
     let (fitted, judged) = order.split_at(order.len() / 2);
-    let (fitted, judged) = (&fitted.concat(), &judged.concat());
-    let (fitted, judged) = (predictions.select(fitted)?, predictions.select(judged)?);
+    let (fitted, judged) = (predictions.select(&rows(fitted))?, predictions.select(&rows(judged))?);
     let fit = fit_temperature(&logits_of(&fitted), fitted.labels(), fitted.classes())?;
     let scaled = apply_temperature(&judged, fit.temperature)?;
     let ece = |of: &ClassPredictions<'_>| -> Result<Option<f64>, MetricError> {

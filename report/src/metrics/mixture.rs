@@ -144,11 +144,6 @@ impl<'a> RegressionPredictions<'a> {
         self.clusters.as_ref()
     }
 
-    /// The number of clusters; that of rows where they are independent.
-    pub fn independent(&self) -> usize {
-        self.clusters().map_or(self.rows(), Clusters::count)
-    }
-
     /// Number of particles `N`, at least 1.
     pub fn particles(&self) -> usize {
         self.particles
