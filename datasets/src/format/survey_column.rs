@@ -5,7 +5,7 @@ use crate::columns::{
     CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, has_thousands, is_missing, may_be_thousands, merged,
     sign, spelt, text,
 };
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The largest number of distinct cells of a column that are counted one by one.
@@ -140,6 +140,8 @@ impl Notations {
 #[derive(Default)]
 pub(super) struct Look {
     column: SurveyColumn,
+    /// How often each distinct cell occurs that is not missing; `None` where there are more than a thousand.
+    values: Option<HashMap<String, usize>>,
     point: Numbers,
     comma: Numbers,
     /// The number of cells that are their line's number, from 0 and from 1.
@@ -159,8 +161,8 @@ pub(super) struct Look {
 impl Look {
     /// Of a column of a table with so many columns.
     pub fn new(index: usize, name: Option<String>, width: usize) -> Self {
-        let column = SurveyColumn { index, name, values: Some(BTreeMap::new()), ..SurveyColumn::default() };
-        Self { column, again: Again::of_table(width), ..Self::default() }
+        let column = SurveyColumn { index, name, ..SurveyColumn::default() };
+        Self { column, values: Some(HashMap::new()), again: Again::of_table(width), ..Self::default() }
     }
 
     /// Adds a cell of a line; `missing` are the missing cells where numbers have a point, and where they have a comma.
@@ -199,11 +201,13 @@ impl Look {
                 None => {}
             }
         }
-        if let Some(values) = &mut column.values {
-            *values.entry(string.into_owned()).or_default() += 1;
-            if values.len() > DISTINCT {
-                column.values = None;
-            }
+        let Some(values) = &mut self.values else { return };
+        if let Some(count) = values.get_mut(&*string) {
+            *count += 1;
+        } else if values.len() < DISTINCT {
+            values.insert(string.into_owned(), 1);
+        } else {
+            self.values = None;
         }
     }
 
@@ -239,6 +243,7 @@ impl Look {
         let is_whole = |at: &usize| self.column.are_all(self.dates[*at]);
         let judged = if most.as_ref().is_some_and(is_whole) { format } else { most };
         let mut not_dates = self.not_dates;
+        let values: Option<BTreeMap<String, usize>> = self.values.map(|values| values.into_iter().collect());
         SurveyColumn {
             numbers: own.count,
             whole: own.fractions == 0,
@@ -254,8 +259,8 @@ impl Look {
             dates: format.map_or(0, |format| self.dates[format]),
             not_date: judged.and_then(|at| not_dates[at].take()),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
-            codes: self.column.values.as_ref().and_then(|values| codes(values, decimal)),
-            values: self.column.values.map(|values| merged(named(values, decimal))),
+            codes: values.as_ref().and_then(|values| codes(values, decimal)),
+            values: values.map(|values| merged(named(values, decimal))),
             ..self.column
         }
     }
