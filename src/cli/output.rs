@@ -21,8 +21,11 @@ pub(crate) fn printable(message: &str) -> String {
 /// [`CliError::Closed`] where the reader has closed the output, [`CliError::Failed`] for any other failed write.
 pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.map_err(|error| match CliError::from(error) {
+        CliError::Failed(problem) => CliError::Failed(format!("cannot write to standard output: {problem}")),
+        closed => closed,
+    })
 }
 
 /// Writes a note to standard error. A note that cannot be written is lost.

@@ -220,6 +220,20 @@ fn without_parents(path: &Path) -> PathBuf {
     })
 }
 
+/// The error about a site's file, which says what is expected where a table was given in its place.
+fn of_table(path: &Path, error: ConfigError) -> ConfigError {
+    const TABLES: [&str; 4] = ["csv", "tsv", "gz", "parquet"];
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    match TABLES.contains(&ending.to_ascii_lowercase().as_str()) {
+        true => ConfigError::Conflict(format!(
+            "{}: it is a table, and a site's file in TOML is expected, which `fedstein site init {}` writes",
+            path.display(),
+            path.display()
+        )),
+        false => error,
+    }
+}
+
 impl SiteConfig {
     /// Reads a site's file. Its paths become relative to the working directory instead of the file's own directory.
     ///
@@ -228,7 +242,7 @@ impl SiteConfig {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
         let source = Source { name: &path.display().to_string(), text: &text };
-        let table = schema().resolve(source, &Overrides::default())?.table;
+        let table = schema().resolve(source, &Overrides::default()).map_err(|error| of_table(path, error))?.table;
         let mut site: Self =
             table.try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))?;
         let SiteData { validation_path, validation_fraction, calibration_path, calibration_fraction, .. } = &site.data;

@@ -322,6 +322,42 @@ fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
 }
 
 #[test]
+fn compressed_tables_and_a_table_in_the_place_of_a_site_say_what_to_do() {
+    let place = Place::new();
+    for (bytes, with) in
+        [(&b"BZh91AY&SY"[..], "bunzip2"), (b"\xfd7zXZ\x00\x00\x04", "unxz"), (b"\x28\xb5\x2f\xfd\x04", "unzstd")]
+    {
+        place.write("mine.csv", bytes);
+        for command in [
+            "init mine.csv".to_owned(),
+            format!("{TINY} --set data.kind=csv --set data.path=mine.csv --set data.target=y --out run"),
+        ] {
+            place.refuses(&command, &["mine.csv", "only gzip is read", with]);
+        }
+    }
+    place.write("mine.csv", "a,b,y\n1,2,x\n3,4,z\n");
+    place.refuses("site check mine.csv", &["mine.csv: it is a table", "`fedstein site init mine.csv`"]);
+}
+
+#[test]
+fn standard_output_that_takes_nothing_is_named() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let place = Place::new();
+    let output = place.command("data list").stdout(full).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.contains("cannot write to standard output: "), "{message}");
+}
+
+#[test]
+fn far_more_threads_than_there_are_processors_are_not_started() {
+    let place = Place::new();
+    let output = place.command("data list").env("RAYON_NUM_THREADS", "100000").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message.contains("note: RAYON_NUM_THREADS = 100000: "), "{message}");
+}
+
+#[test]
 fn tables_in_other_encodings_are_refused_with_what_to_do() {
     let place = Place::new();
     let utf_16: Vec<u8> = "\u{feff}a,y\n1,u\n2,v\n".encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -317,7 +317,17 @@ impl Lines {
             return Err(self.bad(column, self.wanted(notation.wanted(kind)) + &remedy));
         };
         let value = value as f32;
-        if value.is_finite() { Ok(value) } else { Err(self.bad(column, "a number below 3.4e38".to_owned())) }
+        if value.is_finite() {
+            return Ok(value);
+        }
+        let mut wanted = "a number below 3.4e38".to_owned();
+        if matches!(purpose, Purpose::Train) {
+            let called = self.called(column);
+            wanted += &format!(
+                "; data.missing_values takes such cells for missing, and data.ignore = [\"{called}\"] leaves out the column"
+            );
+        }
+        Err(self.bad(column, wanted))
     }
 
     /// The expected content of a field, with a hint where the first line was taken for data.

@@ -48,6 +48,10 @@ pub(crate) struct Source {
     pub has_header: bool,
 }
 
+/// The beginnings of compressed files that are not read, with the program that unpacks each: bzip2, xz and Zstandard.
+const COMPRESSED: [(&[u8], &str); 3] =
+    [(b"BZh", "bunzip2"), (b"\xfd7zXZ\x00", "unxz"), (b"\x28\xb5\x2f\xfd", "unzstd")];
+
 /// Opens a file, which is decompressed if its content is gzipped. A Parquet or an Arrow file is opened as CSV.
 ///
 /// # Errors
@@ -66,6 +70,10 @@ pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
         let problem =
             "a workbook of a spreadsheet, or another archive, and not a table in text; save the sheet as \"CSV UTF-8\"";
         return Err(DataError::Columns { path: path.to_path_buf(), problem: problem.into() });
+    }
+    if let Some((_, with)) = COMPRESSED.iter().find(|(mark, _)| start.starts_with(mark)) {
+        let problem = format!("it is compressed, and of compressed files only gzip is read; unpack it with `{with}`");
+        return Err(DataError::Columns { path: path.to_path_buf(), problem });
     }
     if let Some(form) = columnar::Form::of(start) {
         let text = columnar::text(path, form, TEXT_LIMIT)?;
@@ -132,7 +140,7 @@ pub(crate) fn read_error(path: &Path, gzipped: bool, error: io::Error) -> DataEr
     }
     if gzipped && matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof) {
         let detail = match error.kind() {
-            UnexpectedEof => "it ends early".to_owned(),
+            UnexpectedEof => "it ends early, or has bytes behind its end".to_owned(),
             _ => error.to_string(),
         };
         return DataError::Gzip { path: path.to_path_buf(), detail };

@@ -262,7 +262,9 @@ fn damaged_tables_are_refused_by_line_and_column() {
         complaint("1,2,0\n3,4,0\n\n\n5,nan,1", |_, _| ()).contains("line 5, column 2: `nan` is not a finite number")
     );
     assert!(complaint("1,2,0\n-inf,4,1\n", |_, _| ()).contains("line 2, column 1: `-inf`"));
-    assert!(complaint("1,2,0\n1e39,4,1\n", |_, _| ()).contains("is not a number below 3.4e38"));
+    assert!(
+        complaint("1,2,0\n1e39,4,1\n", |_, _| ()).contains("`1e39` is not a number below 3.4e38; data.missing_values")
+    );
     assert!(complaint("1,2,0\n3,,1\n", |_, _| ()).contains("line 2, column 2: ``"));
     assert!(complaint("1,2,0\n3,4,\n", |_, _| ()).contains("line 2, column 3: `` is not a label"));
     assert!(complaint("", |_, _| ()).contains("no data rows"));
