@@ -179,7 +179,7 @@ impl Finished {
         let rows_of_run = Array2::from_shape_vec((rows, width), features.to_f32());
         let rows_of_run = rows_of_run.map_err(|error| DataError::new_err(error.to_string()))?;
         let (run, config) = (self.run.clone(), self.config.clone());
-        let mut notes: Vec<String> = self.run.note_on_predictor(&self.config, false).into_iter().collect();
+        let mut notes = self.run.notes_on_predictions(&self.config, false);
         if sets {
             notes.extend(recalibrated.note_on_few());
         }
@@ -263,7 +263,7 @@ impl Asked {
                 put("aleatoric", uncertainty.aleatoric, &[rows]);
                 put("epistemic", uncertainty.epistemic, &[rows]);
                 if with_members {
-                    let of = |at| log_probs.row(at / rows, at % rows).iter().map(|log| log.exp());
+                    let of = |at| log_probs.row(at / rows, at % rows).into_iter().map(f64::exp);
                     put("members", (0..particles * rows).flat_map(of).collect(), &[particles, rows, classes]);
                 }
             }

@@ -93,8 +93,11 @@ pub struct SetLine {
     pub counts: SetCounts,
     /// The share of rows whose set holds the truth.
     pub coverage: Option<f64>,
-    /// Its 95 % binomial interval (Wilson 1927), by clusters where the rows are known and have them.
+    /// Its 95 % binomial interval (Wilson 1927), by clusters where the rows have them.
     pub coverage_interval: Option<Interval>,
+    /// The number of independent rows that tell as much of the coverage; `None` where rows are independent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub independent_rows: Option<f64>,
     /// The mean number of classes of a set, or the mean width of an interval.
     pub mean_size: Option<f64>,
 }
@@ -106,6 +109,7 @@ impl SetLine {
             name: name.into(),
             coverage: counts.coverage(),
             coverage_interval: counts.interval(),
+            independent_rows: counts.independent_rows(),
             mean_size: counts.mean_size(),
             counts,
         }
@@ -191,7 +195,7 @@ impl SetResults {
         let with = rows(calibration_rows);
         let tested = self.all.as_ref().map_or(0, |all| all.counts.rows);
         // Of clusters, calibration rows are taken to be as alike as the test rows.
-        let independent = self.all.as_ref().and_then(|all| all.counts.independent_rows);
+        let independent = self.all.as_ref().and_then(|all| all.counts.independent_rows());
         let part = independent.map_or(1.0, |independent| independent / tested as f64);
         let of = |rows: usize| (rows as f64 * part).round() as usize;
         let (fitted, judged) = (of(calibration_rows), of(tested));

@@ -112,6 +112,8 @@ mod tests {
             evaluation: evaluation(nll),
             bins: Vec::new(),
             own: own.map(evaluation),
+            clusters: None,
+            own_clusters: None,
             gap_interval: None,
         }
     }

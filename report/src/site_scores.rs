@@ -1,10 +1,11 @@
 //! The scores of the sites or clients that hold the rows, one by one.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Bin, ClientScores, Evaluation, Interval, share_interval};
+use crate::metrics::{Bin, ClientScores, Evaluation, Interval, ScoreIntervals};
 use crate::verdict::FEWEST_ROWS;
 
 /// The scores of one of several sites or clients that hold the rows.
@@ -21,9 +22,36 @@ pub struct SiteScores {
     /// The headline numbers of its personal predictor on the same rows, where that was scored.
     #[serde(default)]
     pub own: Option<Evaluation>,
-    /// The 95 % interval of the signed gap; `None` for a regression, and in a file written before this field existed.
+    /// The 95 % interval of the signed gap; `None` for a regression, of one cluster, and in a file written before this field
+    /// existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_interval: Option<Interval>,
+    /// The clusters of its rows; `None` where rows are independent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<SiteClusters>,
+    /// The same for its personal predictor, where that was scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_clusters: Option<SiteClusters>,
+}
+
+/// The clusters of the rows of a site or client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteClusters {
+    /// Their number.
+    pub count: usize,
+    /// For each metric that is a share of rows the number of independent rows that tell as much of it, by its key.
+    pub independent: BTreeMap<String, f64>,
+}
+
+impl SiteClusters {
+    fn of_sums(scores: &ClientScores) -> Option<Self> {
+        Some(Self { count: scores.clusters()?, independent: scores.independent_of_shares() })
+    }
+
+    /// The number of independent rows that tell as much of a metric; `None` where it is not known.
+    pub(crate) fn independent(&self, key: &str) -> Option<f64> {
+        self.independent.get(key).copied()
+    }
 }
 
 impl SiteScores {
@@ -36,7 +64,20 @@ impl SiteScores {
             bins: scores.bins(),
             own: own.map(Evaluation::of_sums),
             gap_interval: scores.signed_gap_interval(),
+            clusters: SiteClusters::of_sums(scores),
+            own_clusters: own.and_then(SiteClusters::of_sums),
         }
+    }
+
+    /// The number of its rows, or of their clusters.
+    fn independent(&self) -> usize {
+        self.clusters.as_ref().map_or(self.evaluation.rows, |clusters| clusters.count)
+    }
+
+    /// The 95 % intervals of the scores.
+    pub(crate) fn intervals(&self) -> ScoreIntervals {
+        let independent = |key: &str| self.clusters.as_ref()?.independent(key);
+        ScoreIntervals::of_evaluation(&self.evaluation, self.gap_interval, independent)
     }
 
     /// Those with rows, the worst calibrated first: by the distance of the calibration error from 0 beyond its interval,
@@ -49,8 +90,8 @@ impl SiteScores {
 
     fn badness(&self) -> (f64, f64) {
         let of = &self.evaluation;
-        let coverage = of.coverage_90.map(|share| share_interval(share, of.rows.max(1)));
-        badness(of.rows, (self.gap_interval, coverage), of.nll)
+        let coverage = self.intervals().get("coverage_90");
+        badness(self.independent(), (self.gap_interval, coverage), of.nll)
     }
 }
 

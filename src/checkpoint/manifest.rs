@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CheckpointError, digest};
 
 /// Version of the layout of manifests and states. Any change to what a half saves requires a new version.
-const FORMAT: u64 = 6;
+const FORMAT: u64 = 7;
 
 /// The properties that a run must share with the run that wrote the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn another_format_is_named_and_not_reported_as_damage() {
-        let text = Manifest { format: 7, ..manifest() }.to_text().unwrap();
+        let text = Manifest { format: FORMAT + 1, ..manifest() }.to_text().unwrap();
         let error = Manifest::from_text("m".as_ref(), &text).unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("format 7"), "{error}");
+        assert!(error.is_usage() && error.to_string().contains(&format!("format {}", FORMAT + 1)), "{error}");
     }
 }

@@ -10,8 +10,8 @@ use crate::report::csv::text_cell;
 
 /// A column of predictions, of which CSV may need several.
 pub(super) enum Column<'a> {
-    /// Columns of the file that are given as they are.
-    Ids(&'a [Beside]),
+    /// Columns of the file that are given as they are, and the number of its rows before these.
+    Ids(&'a [Beside], usize),
     /// A text of each row, `[n]`.
     Texts(&'static str, Vec<&'a str>),
     /// A number of each row, `[n]`.
@@ -24,12 +24,17 @@ pub(super) enum Column<'a> {
     Intervals(&'a [Option<TargetInterval>]),
 }
 
-/// The rows as CSV with a header. A list is joined with `|`, an empty interval is blank.
-pub(super) fn csv(columns: &[Column<'_>], rows: usize) -> String {
-    let own: Vec<String> = columns.iter().filter(|of| !matches!(of, Column::Ids(_))).map(|of| of.head(&[])).collect();
+/// The header of a CSV file.
+pub(super) fn csv_header(columns: &[Column<'_>]) -> String {
+    let own: Vec<String> = columns.iter().filter(|of| !matches!(of, Column::Ids(..))).map(|of| of.head(&[])).collect();
     let own: Vec<&str> = own.iter().flat_map(|heads| heads.split(',')).collect();
     let heads: Vec<String> = columns.iter().map(|of| of.head(&own)).collect();
-    let mut text = heads.join(",") + "\n";
+    heads.join(",") + "\n"
+}
+
+/// The rows as CSV. A list is joined with `|`, an empty interval is blank.
+pub(super) fn csv(columns: &[Column<'_>], rows: usize) -> String {
+    let mut text = String::new();
     for row in 0..rows {
         for (at, column) in columns.iter().enumerate() {
             text.push_str(if at == 0 { "" } else { "," });
@@ -53,7 +58,7 @@ impl Column<'_> {
     /// Its names. An id that is called like one of the columns `own` of the predictions has `_id` after its name.
     fn head(&self, own: &[&str]) -> String {
         match self {
-            Self::Ids(ids) => {
+            Self::Ids(ids, _) => {
                 let name = |(at, id): (usize, &Beside)| {
                     let mut name = called(at, id);
                     if own.contains(&name.as_str()) {
@@ -74,8 +79,8 @@ impl Column<'_> {
     fn cell(&self, row: usize, text: &mut String) {
         // Writing to a text does not fail.
         let _ = match self {
-            Self::Ids(ids) => {
-                let cells: Vec<_> = ids.iter().map(|id| text_cell(&id.cells[row])).collect();
+            Self::Ids(ids, first) => {
+                let cells: Vec<_> = ids.iter().map(|id| text_cell(&id.cells[first + row])).collect();
                 write!(text, "{}", cells.join(","))
             }
             Self::Texts(_, texts) => write!(text, "{}", text_cell(texts[row])),
@@ -95,8 +100,8 @@ impl Column<'_> {
     /// The key and the value in a line of JSON.
     fn value(&self, row: usize) -> (String, Value) {
         let (key, value) = match self {
-            Self::Ids(ids) => {
-                let id = |(at, id): (usize, &Beside)| (called(at, id), json!(id.cells[row]));
+            Self::Ids(ids, first) => {
+                let id = |(at, id): (usize, &Beside)| (called(at, id), json!(id.cells[first + row]));
                 ("id", Value::Object(ids.iter().enumerate().map(id).collect()))
             }
             Self::Texts(name, texts) => (*name, json!(texts[row])),

@@ -67,7 +67,7 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
     let evaluated = run.evaluate(&config, client, &recalibrated, rows)?;
 
     let is_own = asked.predictor.is_some();
-    run.note_on_predictor(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
+    run.notes_on_predictions(&config, is_own).iter().chain(&about.notes).for_each(|note| print_note(note));
     let warning = evaluated.write(&run, &config, about, directory.staging())?.warning;
     directory.keep(run_dir::EVALUATION)?;
     print_text(&text((&evaluated, warning), (&typed, asked), &out)?)

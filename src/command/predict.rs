@@ -1,6 +1,9 @@
 //! `fedstein predict`: the predictive distribution of a finished run on new rows.
 
+use std::ops::Range;
 use std::path::Path;
+
+use ndarray::{Axis, Slice};
 
 use super::client;
 use super::columns::{self, Column};
@@ -42,7 +45,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
     let (text, notes) = predictions(&run, (&config, &of_rows), (&typed, asked), &recalibrated, range.as_ref())?;
     let is_own = asked.predictor.is_some();
-    for note in run.note_on_predictor(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
+    for note in run.notes_on_predictions(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {
         crate::cli::print_note(note);
     }
     output::write(out, &text, typed.force)
@@ -105,39 +108,53 @@ fn predictions(
     notes.extend(range.and_then(|range| range.note(&outside)));
     let more = More { wanted: &typed.columns, outside };
     let client = client::predictor((run, config), asked.predictor, typed.own.data_dir())?;
-    let text = match run.forecast_by(config, client, features, &typed.input.display().to_string())? {
-        Forecast::Classes { log_probs, names } => {
-            let unscaled = log_probs.ensemble();
-            let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
-            let sets = recalibrated.sets(&unscaled, &scaled, names.len());
-            let given = if typed.raw { unscaled } else { scaled };
-            let mut columns = ids(&beside);
-            columns.extend(of_classes(&given, &names, sets.as_deref()));
-            columns.extend(more.of_classes(&given, &log_probs));
-            written(&columns, rows, typed.format)
+    let forecaster = run.forecaster(config, client)?;
+    let (input, mut text) = (typed.input.display().to_string(), String::new());
+    let block = forecaster.block();
+    // Without a row there is an error of it.
+    for first in (0..rows.max(1)).step_by(block) {
+        let of = first..(first + block).min(rows);
+        let features = features.slice_axis(Axis(0), Slice::from(of.clone())).to_owned();
+        match forecaster.forecast((features, first), &input)? {
+            Forecast::Classes { log_probs, names } => {
+                let unscaled = log_probs.ensemble();
+                let scaled = recalibrated.probabilities(unscaled.clone(), names.len())?;
+                let sets = recalibrated.sets_from(first, (&unscaled, &scaled), names.len());
+                let given = if typed.raw { unscaled } else { scaled };
+                let mut columns = ids(&beside, first);
+                columns.extend(of_classes(&given, &names, sets.as_deref()));
+                columns.extend(more.of_classes(of.clone(), &given, &log_probs));
+                write(&mut text, &columns, of, typed.format);
+            }
+            Forecast::Real(predictions) => {
+                let intervals = recalibrated.intervals(&predictions)?;
+                let moments = predictive_moments(&predictions);
+                let mut columns = ids(&beside, first);
+                columns.extend(of_targets(&moments, intervals.as_deref()));
+                columns.extend(more.of_targets(of.clone(), &moments));
+                write(&mut text, &columns, of, typed.format);
+            }
         }
-        Forecast::Real(predictions) => {
-            let intervals = recalibrated.intervals(&predictions)?;
-            let moments = predictive_moments(&predictions);
-            let mut columns = ids(&beside);
-            columns.extend(of_targets(&moments, intervals.as_deref()));
-            columns.extend(more.of_targets(&moments));
-            written(&columns, rows, typed.format)
-        }
-    };
+    }
     Ok((text, notes))
 }
 
-fn written(columns: &[Column<'_>], rows: usize, format: Format) -> String {
+/// Appends some rows to the text of a file, which begins with a header where it has one.
+fn write(text: &mut String, columns: &[Column<'_>], rows: Range<usize>, format: Format) {
     match format {
-        Format::Csv => columns::csv(columns, rows),
-        Format::Jsonl => columns::json_lines(columns, rows),
+        Format::Csv => {
+            if rows.start == 0 {
+                text.push_str(&columns::csv_header(columns));
+            }
+            text.push_str(&columns::csv(columns, rows.len()));
+        }
+        Format::Jsonl => text.push_str(&columns::json_lines(columns, rows.len())),
     }
 }
 
-/// The columns of `data.id`, where there are any.
-fn ids(beside: &[Beside]) -> Vec<Column<'_>> {
-    if beside.is_empty() { Vec::new() } else { vec![Column::Ids(beside)] }
+/// The columns of `data.id` from a row on, where there are any.
+fn ids(beside: &[Beside], first: usize) -> Vec<Column<'_>> {
+    if beside.is_empty() { Vec::new() } else { vec![Column::Ids(beside, first)] }
 }
 
 /// The predicted class's name, its probability, and the probabilities `[n, C]` in the order of the classes; where there are
@@ -170,31 +187,31 @@ struct More<'a> {
     outside: Vec<Vec<&'a str>>,
 }
 
-impl<'a> More<'a> {
+impl More<'_> {
     /// Those of a classification: the entropy of the probabilities that are given, and the mutual information of the
     /// particles' own predictions.
-    fn of_classes(&self, given: &[f64], log_probs: &ParticleLogProbs) -> Vec<Column<'a>> {
+    fn of_classes(&self, rows: Range<usize>, given: &[f64], log_probs: &ParticleLogProbs) -> Vec<Column<'_>> {
         let column = |wanted: &MoreColumn| match wanted {
             MoreColumn::Entropy => {
                 Column::Numbers(wanted.word(), given.chunks_exact(log_probs.classes()).map(entropy).collect())
             }
             MoreColumn::MutualInformation => Column::Numbers(wanted.word(), RowUncertainty::new(log_probs).epistemic),
-            _ => self.outside(),
+            _ => self.outside(rows.clone()),
         };
         self.wanted.iter().map(column).collect()
     }
 
     /// Those of a regression: the two parts of the standard deviation.
-    fn of_targets(&self, moments: &PredictiveMoments) -> Vec<Column<'a>> {
+    fn of_targets(&self, rows: Range<usize>, moments: &PredictiveMoments) -> Vec<Column<'_>> {
         let column = |wanted: &MoreColumn| match wanted {
             MoreColumn::AleatoricSd => Column::Numbers(wanted.word(), roots(&moments.aleatoric)),
             MoreColumn::EpistemicSd => Column::Numbers(wanted.word(), roots(&moments.epistemic)),
-            _ => self.outside(),
+            _ => self.outside(rows.clone()),
         };
         self.wanted.iter().map(column).collect()
     }
 
-    fn outside(&self) -> Column<'a> {
-        Column::Lists(MoreColumn::Outside.word(), self.outside.clone())
+    fn outside(&self, rows: Range<usize>) -> Column<'_> {
+        Column::Lists(MoreColumn::Outside.word(), self.outside[rows].to_vec())
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::backend::Session;
+use crate::checkpoint::digest;
 use crate::checkpoint::lock::{Lock, LockError};
 use crate::datasets::{ModelCard, Rotation};
 use crate::error::RunError;
@@ -427,6 +428,7 @@ impl Artifacts {
             sites: outcome.sites(),
             clients: outcome.clients(names),
             calibration: outcome.calibrated.as_ref().map(|calibrated| calibrated.results.clone()),
+            config_sha256: digest::of_file(&dir.join(run_dir::CONFIG)).ok(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         self.end(outcome.rounds.last().map_or(0, |round| round.round))?;

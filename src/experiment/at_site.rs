@@ -20,7 +20,6 @@ use crate::error::RunError;
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::Clusters;
 use crate::models::Model;
 use crate::particles::Particles;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientHalf, Message, PARTICLES, Predictor, Request, Wire};
@@ -61,8 +60,6 @@ struct Part {
     test: HeldOut,
     /// The lines in the site's file of the rows that are evaluated.
     test_lines: Option<Vec<u64>>,
-    /// The groups of these rows, where they have any.
-    test_groups: Option<Vec<usize>>,
     /// Notes on the cells of the site's rows.
     notes: Vec<String>,
     /// The shape of the particles, `[N, d]`.
@@ -229,9 +226,14 @@ impl SiteClient {
         let held = |data: Dataset| {
             let mut rows = vec![Vec::new(); roster.len()];
             rows[client] = (0..data.rows()).collect();
-            HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
+            HeldOut {
+                targets: data.targets.clone(),
+                groups: data.groups.clone(),
+                table: Table::new(data, normalisation),
+                rows,
+            }
         };
-        let (test_lines, test_groups, none) = (test.lines.clone(), test.groups.clone(), test.select(&[]));
+        let (test_lines, none) = (test.lines.clone(), test.select(&[]));
         let test = held(test);
         let evaluator = ClientEvaluator {
             model,
@@ -259,7 +261,6 @@ impl SiteClient {
             evaluator,
             test,
             test_lines,
-            test_groups,
             notes,
             shape,
             is_stateful: true,
@@ -481,7 +482,7 @@ impl Part {
                     written.map_err(|error| format!("the site's own results cannot be written: {error}"))?;
                 }
                 let own = wanted.own.then(|| self.half.predictor(request)).transpose().map_err(in_words)?;
-                self.evaluator.score(request, *wanted, own).map_err(in_words)
+                self.evaluator.score(request, *wanted, own.as_ref()).map_err(in_words)
             }
             Ask::Calibrate(what) => self.evaluator.calibrate(request, what).map_err(in_words),
         }
@@ -505,10 +506,10 @@ impl Part {
             Kept::Published(_) | Kept::OwnOfRows(_) => None,
         };
         // A site without such rows has nothing to report on, and still a model.
-        let outputs = self.evaluator.predicted(test, request, own)?;
-        let clusters = self.test_groups.as_ref().map(Clusters::new);
+        let outputs = self.evaluator.predicted(test, request, own.as_ref())?;
+        let clusters = test.clusters(request.client);
         let predicted =
-            outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), &of.values, *scale, clusters));
+            outputs.map(|of| Predicted::of(&test.targets, (of.components, of.width), of.values, *scale, clusters));
         let predicted = predicted.transpose()?;
         let results = SiteResults {
             site: &self.site,

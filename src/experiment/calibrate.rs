@@ -223,11 +223,15 @@ impl Inquiry<'_> {
         let sets = match form.sets {
             None => None,
             Some(_) => {
-                let values = values(message, SETS, 6 * (1 + self.plan.classes.len()))?;
+                let parts = 1 + self.plan.classes.len();
+                let given = message.array(SETS).map_or(0, |sets| sets.values.len());
+                let [independent, with_clusters] = SetCounts::LENGTHS;
+                let length = if given == parts * with_clusters { with_clusters } else { independent };
+                let values = values(message, SETS, parts * length)?;
                 let read = |of: &[f64]| SetCounts::from_values(of).ok_or("the reply's \"sets\" are impossible counts");
-                let counts = values.chunks_exact(6).map(read).collect::<Result<Vec<_>, _>>()?;
+                let counts = values.chunks_exact(length).map(read).collect::<Result<Vec<_>, _>>()?;
                 let (all, classes) = counts.split_first().ok_or("the reply has no sets")?;
-                Some(Counted { all: *all, classes: classes.to_vec() })
+                Some(Counted { all: all.clone(), classes: classes.to_vec() })
             }
         };
         Ok(Some(Tested { client: None, before, after, sets }))
@@ -239,15 +243,21 @@ impl Inquiry<'_> {
         let all = counted.iter().find(|(client, _)| client.is_none()).map(|(_, counted)| counted);
         let classes = all.map_or(&[][..], |counted| &counted.classes);
         let of_client = |(client, counted): &(Option<ClientId>, Counted)| {
-            Some(SetLine::new(self.asked.names.titled((*client)?), counted.all))
+            Some(SetLine::new(self.asked.names.titled((*client)?), counted.all.clone()))
         };
         SetResults {
             score: sets.form.score.word().to_owned(),
             random: sets.form.seed.is_some(),
             level: sets.level,
             threshold: sets.threshold,
-            all: all.map(|counted| SetLine::new("all", counted.all)),
-            classes: self.plan.classes.iter().zip(classes).map(|(name, counts)| SetLine::new(name, *counts)).collect(),
+            all: all.map(|counted| SetLine::new("all", counted.all.clone())),
+            classes: self
+                .plan
+                .classes
+                .iter()
+                .zip(classes)
+                .map(|(name, counts)| SetLine::new(name, counts.clone()))
+                .collect(),
             clients: counted.iter().filter_map(of_client).collect(),
             groups: Vec::new(),
         }

@@ -282,29 +282,33 @@ impl ClientPredictor {
     /// # Errors
     /// The device does not answer, or the global particles are missing.
     pub(super) fn outputs(
-        self,
+        &self,
         data: Dataset,
         normalisation: &Normalisation,
         chunk: usize,
     ) -> Result<Option<Outputs>, RunError> {
-        let Self { client, clients, model, session, request, predictor, correction, .. } = self;
         let held = |data: Dataset| {
-            let mut rows = vec![Vec::new(); clients];
-            rows[client] = (0..data.rows()).collect();
-            HeldOut { targets: data.targets.clone(), table: Table::new(data, normalisation), rows }
+            let mut rows = vec![Vec::new(); self.clients];
+            rows[self.client] = (0..data.rows()).collect();
+            HeldOut {
+                targets: data.targets.clone(),
+                groups: data.groups.clone(),
+                table: Table::new(data, normalisation),
+                rows,
+            }
         };
         let empty = || data.select(&[]);
         let evaluator = ClientEvaluator {
-            model,
-            session,
+            model: self.model.clone(),
+            session: self.session.clone(),
             validation: held(empty()),
             calibration: CalibrationRows::new(held(empty())),
-            corrections: correction.map(|correction| (client, correction)).into_iter().collect(),
+            corrections: self.correction.clone().map(|correction| (self.client, correction)).into_iter().collect(),
             test: held(data),
             scale: Scale::IDENTITY,
             chunk,
             bins: 1,
         };
-        evaluator.predicted(&evaluator.test, &request, Some(predictor))
+        evaluator.predicted(&evaluator.test, &self.request, Some(&self.predictor))
     }
 }

@@ -67,7 +67,7 @@ impl Predicted {
     pub fn of(
         targets: &Targets,
         (components, width): (usize, usize),
-        outputs: &[f32],
+        outputs: Vec<f32>,
         scale: Scale,
         clusters: Option<Clusters>,
     ) -> Result<Self, RunError> {
@@ -78,7 +78,7 @@ impl Predicted {
             }
             Targets::Real { values } => {
                 let standardised = values.iter().map(|y| scale.standardise(*y)).collect();
-                let predictions = RegressionPredictions::from_outputs(components, outputs, standardised)
+                let predictions = RegressionPredictions::from_outputs(components, &outputs, standardised)
                     .and_then(|predictions| predictions.with_clusters(clusters));
                 Ok(Self::Real { predictions: predictions.map_err(undefined)?, scale })
             }
@@ -195,7 +195,7 @@ impl Evaluator {
             Task::Density => return Ok(Predicted::Density { kl: self.divergence(particles, posterior)? }),
         };
         let (outputs, clusters) = (self.outputs(particles, width)?, self.clusters.clone());
-        Predicted::of(&self.targets, (particles.count(), width), &outputs, self.scale, clusters)
+        Predicted::of(&self.targets, (particles.count(), width), outputs, self.scale, clusters)
     }
 
     /// The headline metrics of predictions.
@@ -249,6 +249,11 @@ fn exact(model: &dyn Model, table: &Table, temperature: f64, session: &Session) 
 /// The number does not depend on the number of threads, so that results are bitwise equal for any number.
 const PIECE: usize = 128;
 
+/// The number of rows that are predicted at once.
+pub(super) fn piece(chunk: usize, session: &Session) -> usize {
+    if session.backend().has_parallel_clients() { chunk.min(PIECE) } else { chunk }
+}
+
 /// Predicts all rows of a table, at most `chunk` at once, so that memory does not grow with the table. Returns `[N, n,
 /// outputs]`.
 ///
@@ -264,10 +269,8 @@ pub fn predict_rows(
 ) -> Result<Vec<f32>, RunError> {
     let rows = table.rows();
     let mut all = vec![0.0; particles.count() * rows * outputs];
-    let (piece, workers) = match session.backend().has_parallel_clients() {
-        true => (chunk.min(PIECE), (chunk / PIECE).max(1)),
-        false => (chunk, 1),
-    };
+    let piece = piece(chunk, session);
+    let workers = if session.backend().has_parallel_clients() { (chunk / PIECE).max(1) } else { 1 };
     let mut rest: Vec<&mut [f32]> = all.chunks_exact_mut((rows * outputs).max(1)).collect();
     let pieces = (0..rows).step_by(piece).map(|start| {
         let rows = start..(start + piece).min(rows);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::{Array, Values};
 use crate::backend::Session;
+use crate::checkpoint::digest;
 use crate::checkpoint::lock::Lock;
 use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
@@ -71,6 +72,9 @@ pub struct Summary {
     /// What was learned from calibration rows, and what it does on test rows; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationResults>,
+    /// sha256 of the configuration's file; `None` in a file written before this field existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) config_sha256: Option<String>,
 }
 
 /// A finished run, read from its directory.
@@ -186,6 +190,25 @@ impl Finished {
     pub fn config(&self) -> Result<Config, ConfigError> {
         let name = self.path.join(run_dir::CONFIG).display().to_string();
         Config::of_run(Source { name: &name, text: &self.config_toml })
+    }
+
+    /// What the user should know of new predictions, a sentence each: that `config.toml` was changed since the run has ended, and
+    /// that new rows are predicted by another predictor than that of the results, or by one that is not the method's.
+    ///
+    /// # Arguments
+    /// * `config`: the run's, from [`Finished::config`]
+    /// * `client`: whether a client's personal predictor predicts
+    pub fn notes_on_predictions(&self, config: &Config, client: bool) -> Vec<String> {
+        let written = self.summary.config_sha256.as_ref();
+        let is_other = written.is_some_and(|written| *written != digest::of_bytes(self.config_toml.as_bytes()));
+        let changed = || {
+            let file = self.path.join(run_dir::CONFIG);
+            format!(
+                "{} was changed since the run has ended; new rows are read and predicted as it says now",
+                file.display()
+            )
+        };
+        is_other.then(changed).into_iter().chain(self.note_on_predictor(config, client)).collect()
     }
 
     /// What messages call the data: the kind of `[data]`, or the name of rows that the program brought.

@@ -1,22 +1,24 @@
 //! Predictions of a finished run on new rows.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ndarray::Array2;
 
 use super::client_predictor::ClientPredictor;
 use super::config::Config;
-use super::evaluate::{Predicted, predict_rows, target_scale};
+use super::evaluate::{Predicted, piece, predict_rows, target_scale};
 use super::finished::Finished;
 use super::own_model;
 use super::schema::first;
 use crate::backend::Session;
-use crate::datasets::{Dataset, Targets};
+use crate::datasets::{Dataset, Rotation, Targets};
 use crate::error::RunError;
 use crate::federation::client_evaluator;
 use crate::federation::prior_correction::PriorCorrection;
-use crate::metrics::{Clusters, ParticleLogProbs, RegressionPredictions, Scale};
-use crate::models::Task;
+use crate::metrics::{Clusters, MetricError, ParticleLogProbs, RegressionPredictions, Scale};
+use crate::models::{Model, Task};
+use crate::particles::Particles;
 use crate::report::quoted;
 use crate::rows::Table;
 
@@ -42,6 +44,33 @@ pub enum Forecast {
     /// the standardised scale.
     Real(RegressionPredictions<'static>),
 }
+
+/// Predicts rows by the particles of a run, or by the personal predictor of one of its clients.
+#[allow(missing_debug_implementations)] // A predictor may be a closure.
+pub struct Forecaster<'r> {
+    run: &'r Finished,
+    /// An empty data set of the shape that the model was trained on.
+    shape: Dataset,
+    model: Arc<dyn Model>,
+    session: Session,
+    rotation: Option<Rotation>,
+    by: By,
+    /// The number of particles.
+    particles: usize,
+    /// The number of predictive parameters of a component.
+    width: usize,
+    /// Rows predicted at once.
+    chunk: usize,
+}
+
+/// Who predicts.
+enum By {
+    Run(Particles),
+    Client(ClientPredictor),
+}
+
+/// The most numbers of a prediction that are held at once by those who go through rows in blocks.
+const BLOCK: usize = 1 << 24;
 
 /// The raw outputs of N particles, or components of a client's predictor, on some rows.
 struct Outputs {
@@ -96,19 +125,33 @@ impl Finished {
         features: Array2<f32>,
         input: &str,
     ) -> Result<Forecast, RunError> {
-        let rows = features.nrows();
-        let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
-        let wrong = |error| self.unusable(input, &error);
-        match self.card.classes.clone() {
-            Some(names) => {
-                let log_probs = ParticleLogProbs::from_f32(particles, rows, width, &values).map_err(wrong)?;
-                Ok(Forecast::Classes { log_probs, names })
+        self.forecaster(config, client)?.forecast((features, 0), input)
+    }
+
+    /// What predicts rows, for many rows that are predicted in [blocks](Forecaster::block).
+    ///
+    /// # Errors
+    /// As [`Self::forecast`], of what is not about rows.
+    pub fn forecaster(&self, config: &Config, client: Option<ClientPredictor>) -> Result<Forecaster<'_>, RunError> {
+        let shape = self.shape();
+        let model = self.model(config, &shape)?;
+        let width = match (model.task(), &self.card.classes) {
+            (Task::Classification { classes }, Some(_)) => classes,
+            (Task::Regression, None) => 2,
+            _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
+        };
+        let session = Session::named(&config.backend, config.precision)?;
+        own_model::is_that_of(&self.card.own_model_fingerprint, &*model, shape.width(), &session)
+            .map_err(|problem| RunError::Config(format!("Finished::with_model: {problem}")))?;
+        let (by, particles) = match client {
+            Some(client) => (By::Client(client), config.algorithm.particles()),
+            None => {
+                let particles = self.particles(&*model, &session)?;
+                (By::Run(particles.clone()), particles.count())
             }
-            None => RegressionPredictions::from_outputs(particles, &values, vec![0.0; rows])
-                .and_then(|standardised| standardised.original_scale(scale))
-                .map(Forecast::Real)
-                .map_err(wrong),
-        }
+        };
+        let (rotation, chunk) = (self.rotation(config)?, config.evaluation.chunk);
+        Ok(Forecaster { run: self, shape, model, session, rotation, by, particles, width, chunk })
     }
 
     /// As [`Self::forecast_by`], of rows whose targets are known, in the units of the data. Classes are those of the run by
@@ -128,8 +171,9 @@ impl Finished {
         input: &str,
     ) -> Result<Predicted, RunError> {
         let targets = self.targets_of_run(targets, features.nrows(), input)?;
-        let Outputs { values, particles, width, scale } = self.outputs(config, client, features, input)?;
-        Predicted::of(&targets, (particles, width), &values, scale, clusters).map_err(|error| match error {
+        let of_rows = self.forecaster(config, client)?.outputs((features, 0), input)?;
+        let Outputs { values, particles, width, scale } = of_rows;
+        Predicted::of(&targets, (particles, width), values, scale, clusters).map_err(|error| match error {
             RunError::Predictions(error) => self.unusable(input, &error),
             other => other,
         })
@@ -194,15 +238,49 @@ impl Finished {
     fn unusable(&self, input: &str, error: &dyn std::fmt::Display) -> RunError {
         RunError::Config(format!("{input}: the predictions of the run {} cannot be used: {error}", self.path.display()))
     }
+}
 
-    fn outputs(
-        &self,
-        config: &Config,
-        client: Option<ClientPredictor>,
-        mut features: Array2<f32>,
-        input: &str,
-    ) -> Result<Outputs, RunError> {
-        let shape = self.shape();
+impl Forecaster<'_> {
+    /// A number of rows whose predictions fit into some 100 MB. Blocks of so many rows have the predictions of all rows at
+    /// once to the bit.
+    pub fn block(&self) -> usize {
+        let piece = match &self.by {
+            By::Run(_) => piece(self.chunk, &self.session),
+            By::Client(_) => self.chunk,
+        };
+        (BLOCK / (self.particles * self.width).max(1) / piece).max(1) * piece
+    }
+
+    /// Predicts rows: scales the features, puts them into the run's basis where it has one, and passes them to the model.
+    ///
+    /// # Arguments
+    /// * `features`: `[n, p]`, as in [`Finished::forecast`]
+    /// * `first`: the number of rows of the input before these
+    /// * `input`: what the rows are, for messages
+    ///
+    /// # Errors
+    /// There are no rows, they have another number of columns or are not finite, or the predictions are not finite.
+    pub fn forecast(&self, (features, first): (Array2<f32>, usize), input: &str) -> Result<Forecast, RunError> {
+        let rows = features.nrows();
+        let Outputs { values, particles, width, scale } = self.outputs((features, first), input)?;
+        let wrong = |error: MetricError| match first {
+            0 => self.run.unusable(input, &error),
+            _ => self.run.unusable(input, &format!("{error}, where row 0 is data row {}", first + 1)),
+        };
+        match self.run.card.classes.clone() {
+            Some(names) => {
+                let log_probs = ParticleLogProbs::from_f32(particles, rows, width, values).map_err(wrong)?;
+                Ok(Forecast::Classes { log_probs, names })
+            }
+            None => RegressionPredictions::from_outputs(particles, &values, vec![0.0; rows])
+                .and_then(|standardised| standardised.original_scale(scale))
+                .map(Forecast::Real)
+                .map_err(wrong),
+        }
+    }
+
+    fn outputs(&self, (mut features, first): (Array2<f32>, usize), input: &str) -> Result<Outputs, RunError> {
+        let Self { run, shape, model, session, rotation, by, width, chunk, particles: _ } = self;
         if features.ncols() != shape.width() {
             let (given, needed) = (features.ncols(), shape.width());
             return Err(RunError::Config(format!("{input}: rows of {given} features; the run has rows of {needed}")));
@@ -210,39 +288,29 @@ impl Finished {
         if features.nrows() == 0 {
             return Err(RunError::Config(format!("{input}: no data rows")));
         }
-        self.card.normalisation.features.apply(&mut features)?;
-        if let Some(rotation) = self.rotation(config)? {
+        let normalisation = &run.card.normalisation;
+        normalisation.features.apply(&mut features)?;
+        if let Some(rotation) = rotation {
             rotation.apply(&mut features)?;
         }
         if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            return Err(RunError::Feature { input: input.to_owned(), row, column });
+            return Err(RunError::Feature { input: input.to_owned(), row: first + row, column });
         }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };
-        let model = self.model(config, &shape)?;
-        let width = match (model.task(), &self.card.classes) {
-            (Task::Classification { classes }, Some(_)) => classes,
-            (Task::Regression, None) => 2,
-            _ => return Err(RunError::Config("this run's model makes no predictions from rows".into())),
-        };
-        let session = Session::named(&config.backend, config.precision)?;
-        own_model::is_that_of(&self.card.own_model_fingerprint, &*model, shape.width(), &session)
-            .map_err(|problem| RunError::Config(format!("Finished::with_model: {problem}")))?;
-        let (normalisation, chunk) = (&self.card.normalisation, config.evaluation.chunk);
-        let (mut values, particles) = match client {
-            Some(client) => match client.outputs(data, normalisation, chunk)? {
+        let (mut values, particles) = match by {
+            By::Client(client) => match client.outputs(data, normalisation, *chunk)? {
                 Some(client_evaluator::Outputs { components, values, .. }) => (values, components),
                 None => return Err(RunError::Config(format!("{input}: no data rows"))),
             },
-            None => {
-                let particles = self.particles(&*model, &session)?;
+            By::Run(particles) => {
                 let table = Table::new(data, normalisation);
-                (predict_rows(&*model, &particles, &table, width, chunk, &session)?, particles.count())
+                (predict_rows(&**model, particles, &table, *width, *chunk, session)?, particles.count())
             }
         };
-        if let Some(log_ratios) = &self.card.prior_correction {
+        if let Some(log_ratios) = &run.card.prior_correction {
             PriorCorrection::of_log_ratios(log_ratios.clone()).apply(&mut values);
         }
-        Ok(Outputs { values, particles, width, scale: target_scale(normalisation) })
+        Ok(Outputs { values, particles, width: *width, scale: target_scale(normalisation) })
     }
 }

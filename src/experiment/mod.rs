@@ -62,7 +62,7 @@ pub use evaluate::Predicted;
 pub use fedstein_report::RoundRecord;
 pub use fedstein_schema as schema;
 pub use finished::Finished;
-pub use forecast::Forecast;
+pub use forecast::{Forecast, Forecaster};
 pub use outcome::Outcome;
 pub use progress::{Observer, Quiet};
 pub use run::{run, run_on};

@@ -139,15 +139,18 @@ pub(super) fn clients_csv(scores: &PersonalScores, visits: &[usize], names: &Cli
 
 /// The held-out rows of each client: what [`ClientEvaluator`] needs besides a model.
 pub(super) struct HeldOutRows {
-    train: (Table, Targets),
-    test: (Table, Targets),
+    train: Rows,
+    test: Rows,
 }
 
+/// A table, with the targets of its rows in the units of the data, and their groups.
+type Rows = (Table, Targets, Option<Vec<usize>>);
+
 impl HeldOutRows {
-    /// Both tables, with their targets in the units of the data.
-    pub fn new(train: &Table, train_targets: Targets, test: Dataset, normalisation: &Normalisation) -> Self {
-        let test_targets = test.targets.clone();
-        Self { train: (train.clone(), train_targets), test: (Table::new(test, normalisation), test_targets) }
+    /// The training rows, and the test rows.
+    pub fn new(train: Rows, test: Dataset, normalisation: &Normalisation) -> Self {
+        let (targets, groups) = (test.targets.clone(), test.groups.clone());
+        Self { train, test: (Table::new(test, normalisation), targets, groups) }
     }
 
     /// The evaluator of a partition's clients, with the calibration rows of each, and what corrects their predictions.
@@ -160,7 +163,7 @@ impl HeldOutRows {
         normalisation: &Normalisation,
         config: EvaluatorConfig,
     ) -> ClientEvaluator {
-        let held = |(table, targets), rows| HeldOut { table, targets, rows };
+        let held = |(table, targets, groups), rows| HeldOut { table, targets, groups, rows };
         let clients = 0..partition.clients().len();
         let test: Vec<Vec<usize>> = clients.clone().map(|client| partition.test(client).to_vec()).collect();
         let validation: Vec<Vec<usize>> = clients.map(|client| partition.validation(client).to_vec()).collect();

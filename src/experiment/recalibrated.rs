@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::federation::labelled::{Labelled, NEW_STREAM, TEST_STREAM, merged};
 use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions};
 use crate::protocol::{ScoreForm, SetForm};
-use crate::report::conformal::{Score, SetCounts, TargetInterval, class_set, draws, intervals};
+use crate::report::conformal::{Score, SetCounts, TargetInterval, class_set, draws_of, intervals};
 use crate::report::maps::{IsotonicMap, ProbabilityMap, VectorMap};
 use crate::report::{CalibrationResults, SetLine, SetResults};
 
@@ -147,10 +147,20 @@ impl Recalibrated {
     /// * `unmapped`: the probabilities as the model gives them
     /// * `mapped`: those of [`Self::probabilities`]
     pub fn sets(&self, unmapped: &[f64], mapped: &[f64], classes: usize) -> Option<Vec<Vec<bool>>> {
+        self.sets_from(0, (unmapped, mapped), classes)
+    }
+
+    /// As [`Self::sets`], of rows before which there are others, for probabilities `unmapped` and `mapped`.
+    pub fn sets_from(
+        &self,
+        first: usize,
+        (unmapped, mapped): (&[f64], &[f64]),
+        classes: usize,
+    ) -> Option<Vec<Vec<bool>>> {
         let Sets { score, seed, threshold, .. } = self.sets.as_ref()?;
         let probabilities = if self.maps_without_sets() { unmapped } else { mapped };
         let rows = probabilities.chunks_exact(classes.max(1));
-        let draws = seed.map(|seed| draws(seed, NEW_STREAM, rows.len()));
+        let draws = seed.map(|seed| draws_of(seed, NEW_STREAM, first..first + rows.len()));
         let draw = |row: usize| draws.as_ref().map(|draws| draws[row]);
         Some(rows.enumerate().map(|(row, of)| class_set(*score, of, *threshold, draw(row))).collect())
     }

@@ -104,7 +104,7 @@ pub fn run_on(
         None => config.data_kind().to_string(),
     };
     let validation_rows = config.validation_rows(&data.train, &partition)?;
-    let train_targets = data.train.targets.clone();
+    let (train_targets, train_groups) = (data.train.targets.clone(), data.train.groups.clone());
     let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
     let clients = shards.len();
     let initial = first_particles(&*model, algorithm.particles(), (&train, &shards), streams, &session)?;
@@ -127,7 +127,8 @@ pub fn run_on(
     // The rounds.
     let scoring = config.scoring(algorithm);
     if config.evaluation.personal || calibration.is_some() {
-        let held_out = HeldOutRows::new(&train, train_targets, data.test.clone(), &data.normalisation);
+        let train = (train.clone(), train_targets, train_groups);
+        let held_out = HeldOutRows::new(train, data.test.clone(), &data.normalisation);
         let rows = rows_of_clients(&partition, can.centralised);
         let (model, scale) = (model.clone(), &data.normalisation);
         fleet =

@@ -34,7 +34,7 @@ impl Finished {
     /// # Arguments
     /// * `config`: the run's, from [`Finished::config`]
     /// * `client`: whether a client's personal predictor predicts
-    pub fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
+    pub(super) fn note_on_predictor(&self, config: &Config, client: bool) -> Option<String> {
         if client || self.has_predictor(OWN) {
             return None;
         }

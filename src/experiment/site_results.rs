@@ -13,6 +13,7 @@ use super::finished::{Finished, SCHEMA_VERSION, Summary, to_safetensors};
 use super::site_predictor::{OWN, OWN_OF_ROWS, PREDICTOR, PUBLISHED};
 use super::{rotation, run_dir, run_report};
 use crate::backend::Session;
+use crate::checkpoint::digest;
 use crate::datasets::{DataConfig, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::models::Model;
@@ -128,7 +129,8 @@ impl SiteResults<'_> {
         let evaluation = predicted.as_ref().map(|predicted| predicted.evaluate(config.evaluation.bins));
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (rows, which) = (evaluation.rows, config.evaluation.rows);
-        write(run_dir::CONFIG, self.config_of_site(rows)?.as_bytes())?;
+        let config_toml = self.config_of_site(rows)?;
+        write(run_dir::CONFIG, config_toml.as_bytes())?;
         let mut card = (*card).clone();
         card.prior_correction = self.correction.map(<[f64]>::to_vec);
         // New rows here are the site's own. What the server's card says of other columns does not count.
@@ -174,6 +176,7 @@ impl SiteResults<'_> {
             sites: Vec::new(),
             clients: Vec::new(),
             calibration: None,
+            config_sha256: Some(digest::of_bytes(config_toml.as_bytes())),
         };
         write(run_dir::SUMMARY, &to_json(&summary)?)?;
         run_report::write_report(dir, &dir.join(run_dir::REPORT)).map(|_| ())

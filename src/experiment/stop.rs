@@ -84,16 +84,27 @@ impl LastScores {
         self.0.iter().filter(|scores| scores.rows() > 0).count()
     }
 
-    /// The sums of all clients, one after the other.
+    /// The sums of all clients, one after the other, each behind its number of values.
     fn to_values(&self) -> Vec<f64> {
-        self.0.iter().flat_map(ClientScores::to_values).collect()
+        let of_client = |scores: &ClientScores| {
+            let values = scores.to_values();
+            [&[values.len() as f64], &values[..]].concat()
+        };
+        self.0.iter().flat_map(of_client).collect()
     }
 
     /// Reads [`Self::to_values`], given the sums over no rows.
-    fn of_values(values: &[f64], none: &ClientScores) -> Result<Self, CheckpointError> {
-        let clients = values.chunks(none.to_values().len()).map(|values| none.read(values));
-        let clients = clients.collect::<Result<Vec<_>, _>>();
-        clients.map(Self).map_err(|error| CheckpointError::Content(error.to_string()))
+    fn of_values(mut values: &[f64], none: &ClientScores) -> Result<Self, CheckpointError> {
+        let wrong = |problem: String| CheckpointError::Content(problem);
+        let mut clients = Vec::new();
+        while let Some((length, rest)) = values.split_first() {
+            let of_client = rest.split_at_checked(*length as usize);
+            let (of_client, rest) =
+                of_client.ok_or_else(|| wrong("the last scores of clients are incomplete".into()))?;
+            clients.push(none.read(of_client).map_err(|error| wrong(error.to_string()))?);
+            values = rest;
+        }
+        Ok(Self(clients))
     }
 }
 
@@ -278,7 +289,7 @@ mod tests {
         let values: Vec<f32> = (0..rows).flat_map(|_| [right.ln() as f32, (1.0 - right).ln() as f32]).collect();
         let mut scores = ClientScores::of_classes(2, 10);
         if rows > 0 {
-            let log_probs = ParticleLogProbs::from_f32(1, rows, 2, &values).unwrap();
+            let log_probs = ParticleLogProbs::from_f32(1, rows, 2, values).unwrap();
             scores.add_classes(&log_probs, &vec![0; rows]).unwrap();
         }
         scores
@@ -305,6 +316,9 @@ mod tests {
         for last in [&mut last, &mut again] {
             is(nll(last, [absent(), sums(6, 0.9), absent()]), 0.4 * of(0.8) + 0.6 * of(0.9));
         }
-        assert!(LastScores::of_values(&last.to_values()[1..], &none).is_err());
+        let values = last.to_values();
+        for wrong in [&values[1..], &values[..values.len() - 1], &[1e300]] {
+            assert!(LastScores::of_values(wrong, &none).is_err());
+        }
     }
 }

@@ -84,8 +84,10 @@ impl ClientEvaluator {
         }
         if let Some(sets) = &form.sets {
             let results = labelled.sets(sets, TEST_STREAM)?;
-            let counts: Vec<[f64; 6]> = [results.all].iter().chain(&results.classes).map(|of| of.to_values()).collect();
-            let array = Array { shape: vec![counts.len(), 6], values: Values::F64(counts.concat()) };
+            let with_clusters = results.all.has_clusters();
+            let counts = [&results.all].into_iter().chain(&results.classes).map(|of| of.to_values(with_clusters));
+            let counts: Vec<Vec<f64>> = counts.collect();
+            let array = Array { shape: vec![counts.len(), counts[0].len()], values: Values::F64(counts.concat()) };
             message = message.with_array(SETS, array);
         }
         Ok(message)
@@ -130,18 +132,18 @@ impl ClientEvaluator {
     fn labelled(&self, held: &HeldOut, request: &Request) -> Result<Option<Labelled>, RunError> {
         let Some(outputs) = self.predicted_of(held, request, &self.published(request)?)? else { return Ok(None) };
         let Outputs { components, width, values } = outputs;
-        let rows = &held.rows[request.client];
+        let (rows, clusters) = (&held.rows[request.client], held.clusters(request.client));
         let labelled = match (&held.targets, self.model.task()) {
             (Targets::Classes { labels, .. }, Task::Classification { .. }) => {
                 let labels: Vec<usize> = rows.iter().map(|row| labels[*row]).collect();
-                ParticleLogProbs::from_f32(components, rows.len(), width, &values)
-                    .and_then(|log_probs| log_probs.predictions(&labels))
+                ParticleLogProbs::from_f32(components, rows.len(), width, values)
+                    .and_then(|log_probs| log_probs.predictions(&labels)?.with_clusters(clusters))
                     .map(Labelled::Classes)
             }
             (Targets::Real { values: targets }, Task::Regression) => {
                 let targets = rows.iter().map(|row| self.scale.standardise(targets[*row])).collect();
                 RegressionPredictions::from_outputs(components, &values, targets)
-                    .and_then(|predictions| predictions.original_scale(self.scale))
+                    .and_then(|predictions| predictions.original_scale(self.scale)?.with_clusters(clusters))
                     .map(Labelled::Real)
             }
             _ => return Err(no_rows()),

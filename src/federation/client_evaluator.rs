@@ -80,7 +80,7 @@ impl ClientEvaluator {
     ///
     /// # Errors
     /// The global particles are missing, the device does not answer, or the predictions cannot be scored.
-    pub fn score(&self, request: &Request, wanted: Scoring, own: Option<Predictor>) -> Result<Message, RunError> {
+    pub fn score(&self, request: &Request, wanted: Scoring, own: Option<&Predictor>) -> Result<Message, RunError> {
         let of_published = |held| self.scores(&self.published(request)?, held, request);
         let published = wanted.published.then(|| of_published(&self.test)).transpose()?;
         let mut message = Message::default();
@@ -112,7 +112,7 @@ impl ClientEvaluator {
         &self,
         held: &HeldOut,
         request: &Request,
-        own: Option<Predictor>,
+        own: Option<&Predictor>,
     ) -> Result<Option<Outputs>, RunError> {
         let predict = match own {
             Some(own) => self.own(request, own)?,
@@ -146,13 +146,15 @@ impl ClientEvaluator {
     }
 
     fn scores(&self, predict: &Predict<'_>, held: &HeldOut, request: &Request) -> Result<ClientScores, RunError> {
-        let mut scores = no_scores(self.model.task(), self.bins).ok_or_else(no_rows)?;
+        let clusters = held.clusters(request.client);
+        let none = no_scores(self.model.task(), self.bins).ok_or_else(no_rows)?;
+        let mut scores = none.builder(clusters.as_ref());
         for rows in held.rows[request.client].chunks(self.chunk) {
             let Outputs { components, width, values } = self.outputs(predict, held, rows)?;
             let added = match (&held.targets, self.model.task()) {
                 (Targets::Classes { labels, .. }, Task::Classification { .. }) => {
                     let labels: Vec<usize> = rows.iter().map(|row| labels[*row]).collect();
-                    ParticleLogProbs::from_f32(components, rows.len(), width, &values)
+                    ParticleLogProbs::from_f32(components, rows.len(), width, values)
                         .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
                 }
                 (Targets::Real { values: targets }, Task::Regression) => {
@@ -164,7 +166,7 @@ impl ClientEvaluator {
             };
             added.map_err(RunError::Predictions)?;
         }
-        Ok(scores)
+        scores.finish().map_err(RunError::Predictions)
     }
 
     fn outputs(&self, predict: &Predict<'_>, held: &HeldOut, rows: &[usize]) -> Result<Outputs, RunError> {
@@ -178,7 +180,7 @@ impl ClientEvaluator {
     }
 
     /// The client's personal predictor, corrected to its frequencies of classes where that is asked for.
-    fn own<'a>(&'a self, request: &Request, own: Predictor) -> Result<Predict<'a>, RunError> {
+    fn own<'a>(&'a self, request: &Request, own: &'a Predictor) -> Result<Predict<'a>, RunError> {
         let is_published = matches!(own, Predictor::Published);
         let correction = self.corrections.get(&request.client);
         Ok(Predict { function: self.function(request, own)?, is_published, correction })
@@ -186,15 +188,15 @@ impl ClientEvaluator {
 
     /// The global particles.
     pub(super) fn published<'a>(&'a self, request: &Request) -> Result<Predict<'a>, RunError> {
-        let function = self.function(request, Predictor::Published)?;
+        let function = self.function(request, &Predictor::Published)?;
         Ok(Predict { function, is_published: true, correction: None })
     }
 
     /// The predictor as a function of rows.
-    fn function<'a>(&'a self, request: &Request, predictor: Predictor) -> Result<Box<Function<'a>>, RunError> {
+    fn function<'a>(&'a self, request: &Request, predictor: &'a Predictor) -> Result<Box<Function<'a>>, RunError> {
         let particles = match predictor {
-            Predictor::Rows(predict) => return Ok(predict),
-            Predictor::Own(particles) => particles,
+            Predictor::Rows(predict) => return Ok(Box::new(predict)),
+            Predictor::Own(particles) => particles.clone(),
             Predictor::Published => {
                 Particles::from_array(request.message.array(PARTICLES)?, self.model.layout(), &self.session)?
             }

@@ -204,7 +204,8 @@ impl<'a> InProcess<'a> {
             Ask::Score(wanted) => match &self.evaluator {
                 Some(evaluator) => {
                     let own = wanted.own.then(|| asked.half(request)?.predictor(request)).transpose();
-                    own.and_then(|own| evaluator.score(request, *wanted, own)).map(|message| request.reply(message))
+                    own.and_then(|own| evaluator.score(request, *wanted, own.as_ref()))
+                        .map(|message| request.reply(message))
                 }
                 None => Err(RunError::Config("no client holds rows out: evaluation.personal is false".into())),
             },

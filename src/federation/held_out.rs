@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fedstein_datasets::Targets;
 
 use super::labelled::Labelled;
+use crate::metrics::Clusters;
 use crate::protocol::{ClientId, ScoreForm};
 use crate::rows::Table;
 
@@ -16,8 +17,18 @@ pub struct HeldOut {
     pub table: Table,
     /// The targets, in the units of the data.
     pub targets: Targets,
+    /// The group of each row of the table, where rows of one group belong together.
+    pub groups: Option<Vec<usize>>,
     /// The indices of each client's rows in the table.
     pub rows: Vec<Vec<usize>>,
+}
+
+impl HeldOut {
+    /// The clusters of a client's rows, in their order; `None` where rows are independent.
+    pub fn clusters(&self, client: ClientId) -> Option<Clusters> {
+        let groups = self.groups.as_ref()?;
+        Some(Clusters::new(self.rows[client].iter().map(|row| groups[*row])))
+    }
 }
 
 /// Calibration rows, and what was last computed of those of each client: a server asks about the same particles many times.

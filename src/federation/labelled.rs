@@ -168,18 +168,19 @@ impl Labelled {
     /// # Errors
     /// The predictions cannot be scored.
     pub fn sums(&self, bins: usize) -> Result<ClientScores, RunError> {
+        let clusters = self.clusters();
         let sums = match self {
             Self::Classes(predictions) => {
                 let (rows, classes) = (predictions.len(), predictions.classes());
                 let logs = predictions.probabilities().iter().map(|p| p.ln()).collect();
-                let mut sums = ClientScores::of_classes(classes, bins);
+                let mut sums = ClientScores::of_classes(classes, bins).builder(clusters);
                 ParticleLogProbs::new(1, rows, classes, logs)
                     .and_then(|logs| sums.add_classes(&logs, predictions.labels()))
-                    .map(|()| sums)
+                    .and_then(|()| sums.finish())
             }
             Self::Real(predictions) => {
-                let mut sums = ClientScores::of_targets();
-                sums.add_real(predictions).map(|()| sums)
+                let mut sums = ClientScores::of_targets().builder(clusters);
+                sums.add_real(predictions).and_then(|()| sums.finish())
             }
         };
         sums.map_err(RunError::Predictions)

@@ -107,7 +107,6 @@ impl SiteRows {
         let (mut train, calibration) = hold_out(calibration, train, *calibration_fraction, 2);
         let held_out = [("validation", &validation), ("calibration", &calibration)];
         notes.extend(note_on_groups(&train, &held_out, &test));
-        notes.extend(note_on_server(site.tell, &test));
         let of_files = [("validation", validation_path, &validation), ("calibration", calibration_path, &calibration)];
         let with_file = of_files.into_iter().filter(|(_, path, _)| !path.is_empty());
         notes.extend(with_file.filter_map(|(name, _, rows)| note_on_shared_groups(&train, (name, rows))));
@@ -116,18 +115,6 @@ impl SiteRows {
         let (sha256, fingerprint) = (key.sha256, key.fingerprint);
         Ok(Self { train, validation, calibration, test, columns, notes, sha256, fingerprint, unkept })
     }
-}
-
-/// That the server counts rows, where it is told of test rows that have groups of more than one row.
-fn note_on_server(tell: Tell, test: &Dataset) -> Option<String> {
-    let has_groups = test.groups.is_some() && unit_count(test) < test.rows() && tell.scores_of(unit_count(test));
-    has_groups.then(|| {
-        format!(
-            "the server's intervals and verdict take the {} test rows for independent, and are too narrow where rows of a group \
-             are alike; those of the site's own report count groups",
-            test.rows()
-        )
-    })
 }
 
 /// Makes the cells of a column missing where fewer training rows, or groups, than `tell.min_rows` have a value: a sum over

@@ -117,7 +117,7 @@ fn new_rows_are_judged_by_the_column_of_the_run_or_another() {
 }
 
 #[test]
-fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows() {
+fn a_site_and_the_server_count_groups() {
     let place = Place::new();
     for (index, site) in ["north", "south"].into_iter().enumerate() {
         let keys = "path = \"visits.csv\"\ntarget = \"outcome\"\ngroup_column = \"patient\"";
@@ -125,14 +125,6 @@ fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows()
         place.write(&format!("{site}/site.toml"), text);
         place.write(&format!("{site}/visits.csv"), visits(100 * index..100 * index + 80, "P"));
     }
-    let note = "the server's intervals and verdict take the 240 test rows for independent, and are too narrow where rows of a \
-                group are alike; those of the site's own report count groups";
-    assert!(place.works("site check north/site.toml").stdout.contains(note));
-    // Of rows that the server is not told of, nothing is said.
-    let silent = place.text("north/site.toml") + "[tell]\nstatistics = false\nmin_rows = 60\n";
-    place.write("north/silent.toml", silent);
-    assert!(!place.works("site check north/silent.toml").stdout.contains("independent"));
-
     place.write(
         "run.toml",
         "rounds = 2\n[data]\nkind = \"sites\"\n[model]\nkind = \"blr\"\n[algorithm]\nkind = \"dsvgd\"\n\
@@ -144,7 +136,36 @@ fn a_site_counts_groups_in_its_own_report_and_says_that_the_server_counts_rows()
     let results = format!("north/state/{}/results", runs[0]);
     assert_eq!(place.table(&format!("{results}/predictions.csv"))[0][3], "cluster");
     assert_eq!(place.json(&format!("{results}/report/report.json"))["overall"]["clusters"], 40);
-    assert!(place.json("run/report/report.json")["overall"].get("clusters").is_none());
+    let report = place.json("run/report/report.json");
+    assert_eq!((&report["overall"]["n"], &report["overall"]["clusters"]), (&480.into(), &80.into()));
+    let text = report["verdict"]["text"].as_str().unwrap();
+    assert!(text.contains("480 rows of 80 clusters"), "{text}");
+    assert_eq!(report["run"]["sites"][1]["clusters"]["count"], 40);
+    assert!(place.text("run/report/MODEL_CARD.md").contains("480 test rows of 80 groups"));
+    // The gap's interval is about as wide as that of the rows of both sites, which their own predictions have.
+    let rows: Vec<Vec<String>> = ["north", "south"]
+        .iter()
+        .flat_map(|site| {
+            let mut runs = place.names(&format!("{site}/state"));
+            runs.retain(|name| name != "rows");
+            let mut table = place.table(&format!("{site}/state/{}/results/predictions.csv", runs[0]));
+            // Each site numbers its groups from 0.
+            table[1..].iter_mut().for_each(|row| row[3].insert_str(0, site));
+            if *site == "south" { table.split_off(1) } else { table }
+        })
+        .collect();
+    let lines: Vec<String> = rows.iter().map(|row| row.join(",")).collect();
+    place.write("both.csv", lines.join("\n") + "\n");
+    place.works("report --predictions both.csv --out both");
+    let both = place.json("both/report.json");
+    assert_eq!(both["overall"]["clusters"], 80);
+    let interval = |text: &str| {
+        let words: Vec<&str> =
+            text.split("95 % interval ").nth(1).unwrap().split(')').next().unwrap().split(" to ").collect();
+        words[1].parse::<f64>().unwrap() - words[0].replace('\u{2212}', "-").parse::<f64>().unwrap()
+    };
+    let (sums, rows) = (interval(text), interval(both["verdict"]["text"].as_str().unwrap()));
+    assert!((sums / rows - 1.0).abs() < 0.2, "{sums}, and of the rows {rows}");
 
     // Test rows of the server's own; where one has no group, none has.
     place.write("public.csv", visits(300..330, "P").replacen("P300,", ",", 1));

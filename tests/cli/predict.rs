@@ -387,3 +387,19 @@ fn a_run_whose_config_is_empty_predicts_nothing() {
         place.refuses(command, &["run/config.toml: it is empty; a run writes all of its keys there"]);
     }
 }
+
+#[test]
+fn a_config_that_was_changed_after_the_run_is_noted() {
+    let place = classification();
+    let note = "run/config.toml was changed since the run has ended; new rows are read and predicted as it says now";
+    let predicted = "predict run --input more.csv --force --out p.csv";
+    assert!(!place.works(predicted).stderr.contains("was changed since"));
+    let config = place.text("run/config.toml");
+    assert!(config.contains("missing_values = "));
+    let without: Vec<&str> = config.lines().filter(|line| !line.starts_with("missing_values")).collect();
+    place.write("run/config.toml", without.join("\n"));
+    for command in [predicted, "predict run --input more.csv --out -"] {
+        let printed = place.works(command).stderr;
+        assert!(printed.contains(note), "{printed}");
+    }
+}

@@ -353,7 +353,7 @@ fn outcome<B: Backend>(mut experiment: Experiment, precision: Precision) -> Outc
 fn log_probs(outcome: &Outcome) -> Vec<f64> {
     match &outcome.predicted {
         Predicted::Classes { log_probs, .. } => {
-            let rows = |n| (0..log_probs.rows()).flat_map(move |row| log_probs.row(n, row).to_vec());
+            let rows = |n| (0..log_probs.rows()).flat_map(move |row| log_probs.row(n, row));
             (0..log_probs.particles()).flat_map(rows).collect()
         }
         other => panic!("{other:?}"),

@@ -25,6 +25,7 @@ fn clients(config: &Config, text: &str, of_client: Vec<Vec<usize>>) -> (InProces
     let session = Session::open::<Flex>(Precision::F32).unwrap();
     let all = data(config);
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
+        groups: data.groups.clone(),
         targets: data.targets.clone(),
         table: Table::new(data.clone(), &all.normalisation),
         rows,

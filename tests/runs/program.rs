@@ -10,9 +10,10 @@ use fedstein::experiment::client_predictor::AskedClient;
 use fedstein::experiment::external::LabelledRows;
 use fedstein::experiment::row_groups::RowGroups;
 use fedstein::experiment::{
-    Artifacts, Config, ConfigLoader, Experiment, Finished, Overrides, Quiet, Source, run, write_report,
+    Artifacts, Config, ConfigLoader, Experiment, Finished, Forecast, Overrides, Quiet, Source, run, write_report,
 };
-use ndarray::Array2;
+use fedstein::metrics::predictive_moments;
+use ndarray::{Array2, Axis, Slice};
 
 /// Three rounds on some of the digits; the backend that the key names is not the one of the type.
 const DIGITS: &str = "backend = \"ndarray\"\nrounds = 3\ndata = { kind = \"digits\", train_limit = 100 }\n\
@@ -176,6 +177,31 @@ fn classes_are_those_of_the_run_by_their_names_and_targets_of_another_kind_are_r
     assert!(message.contains("the targets are classes (`Targets::Classes`), and the run"), "{message}");
     let message = scored(&run, with(Targets::Real { values: vec![f64::NAN; 44] }), None).unwrap_err().to_string();
     assert!(message.contains("the target of data row 1 is NaN"), "{message}");
+}
+
+#[test]
+fn blocks_of_rows_have_the_predictions_of_all_rows_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = Array2::from_shape_fn((300, 2), |(row, column)| ((7 * row + 3 * column) % 23) as f32 / 5.0);
+    let cut = |rows: &Array2<f32>, of: std::ops::Range<usize>| rows.slice_axis(Axis(0), Slice::from(of)).to_owned();
+    for regression in [false, true] {
+        let run = finished(&dir.path().join(format!("run-{regression}")), regression);
+        let config = run.config().unwrap();
+        let forecaster = run.forecaster(&config, None).unwrap();
+        assert_eq!(forecaster.block() % 128, 0);
+        let values = |forecast: Forecast| match forecast {
+            Forecast::Classes { log_probs, .. } => log_probs.ensemble(),
+            Forecast::Real(predictions) => predictive_moments(&predictions).mean,
+        };
+        let all = values(run.forecast(&config, rows.clone(), "rows").unwrap());
+        let parts = [0..128, 128..256, 256..300];
+        let parts = parts.map(|of| values(forecaster.forecast((cut(&rows, of.clone()), of.start), "rows").unwrap()));
+        assert_eq!(parts.concat(), all);
+        let mut wrong = cut(&rows, 128..256);
+        wrong[(5, 1)] = f32::NAN;
+        let error = forecaster.forecast((wrong, 128), "rows").err().unwrap().to_string();
+        assert!(error.contains("data row 134"), "{error}");
+    }
 }
 
 #[test]

@@ -79,6 +79,7 @@ fn evaluated(text: &str, own: bool, around: Option<&Around>) -> Vec<(EvaluatedRo
     let counted = tests.iter().map(Vec::len).collect();
     let validation: Vec<Vec<usize>> = (0..clients).map(|client| vec![client, client + clients]).collect();
     let held = |data: &Dataset, rows: Vec<Vec<usize>>| HeldOut {
+        groups: data.groups.clone(),
         targets: data.targets.clone(),
         table: Table::new(data.clone(), &all.normalisation),
         rows,
@@ -263,7 +264,7 @@ fn run_at_sites(text: &str, path: &Path) {
         Predicted::Classes { log_probs, labels, .. } => {
             let (particles, classes) = (log_probs.particles(), log_probs.classes());
             for rows in [0..11, 11..labels.len()] {
-                let of = |n: usize| rows.clone().flat_map(move |row| log_probs.row(n, row).to_vec());
+                let of = |n: usize| rows.clone().flat_map(move |row| log_probs.row(n, row));
                 let values = (0..particles).flat_map(of).collect();
                 let own = ParticleLogProbs::new(particles, rows.len(), classes, values).unwrap();
                 let mut sums = ClientScores::of_classes(classes, 15);

@@ -28,8 +28,11 @@ const LEFT_OUT: &str = "The rows of this report stay where they are, and only su
      single rows are left out: the ACE and its bins of equal mass, bootstrap intervals, recall and precision of every \
      class, which classes are taken for which, how the confidence ranks the mistakes, temperature scaling, and for two \
      classes AUROC, AUPRC, calibration slope and decision curve. The interval of the difference above is that \
-     of a normal distribution with the variance of the rows, which are taken for independent: where several are of one patient, \
-     it is too narrow.";
+     of a normal distribution with the variance of the";
+/// What variance that is, without clusters.
+const OF_ROWS: &str = "rows, which are taken for independent: where several are of one patient, it is too narrow.";
+/// And with clusters.
+const OF_CLUSTERS: &str = "clusters; the bars of the bins take rows for independent.";
 
 /// All numbers of a classification report.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +46,7 @@ pub struct ClassAnalysis {
     pub overall: Overall,
     /// What is left out, and why, where single rows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<&'static str>,
+    pub left_out: Option<String>,
     /// Bootstrap intervals of the headline numbers; `None` where single rows are not known.
     pub confidence_intervals: Option<ScoreIntervals>,
     /// Equal-width bins.
@@ -168,13 +171,16 @@ impl ClassAnalysis {
         let (rows, calibration) = (scores.rows(), sums.calibration());
         let name = || report.class_name(1, 2);
         let (difference, brier) = (sums.mean_gap(1, rows), sums.mean_brier(rows));
-        let second = (sums.classes() == 2).then(|| SecondClass::of_sums(name(), rows, difference, brier));
-        let sizes = vec![("classes", sums.classes()), ("bins", sums.bins())];
+        let of_second = || (rows, scores.independent_of_second());
+        let second = (sums.classes() == 2).then(|| SecondClass::of_sums(name(), of_second(), difference, brier));
+        let clusters = scores.clusters();
+        let of_clusters = clusters.map(|count| ("clusters", count));
+        let sizes = of_clusters.into_iter().chain([("classes", sums.classes()), ("bins", sums.bins())]).collect();
         Self {
             verdict: CalibrationVerdict::of_classes(
                 &calibration,
-                None,
-                sums.signed_gap_interval(rows),
+                clusters,
+                scores.signed_gap_interval(),
                 second.as_ref(),
                 |_| Skill::default(),
             ),
@@ -183,7 +189,7 @@ impl ClassAnalysis {
                 let shown = metric.classes.filter(|of| !of.meaning.is_empty());
                 shown.map(|_| metric.sums.and_then(|of| of(scores)))
             }),
-            left_out: Some(LEFT_OUT),
+            left_out: Some(format!("{LEFT_OUT} {}", if clusters.is_some() { OF_CLUSTERS } else { OF_ROWS })),
             confidence_intervals: None,
             brier_decomposition: sums.brier_decomposition(rows),
             classes: Vec::new(),

@@ -35,20 +35,28 @@ impl GroupAnalysis {
     /// The numbers of a site or client, whose rows are not known one by one.
     pub(crate) fn of_scores(scores: &SiteScores) -> Self {
         let of = &scores.evaluation;
-        let is_regression = of.rmse.is_some();
+        let (is_regression, clusters) = (of.rmse.is_some(), scores.clusters.as_ref());
+        let count = clusters.map(|clusters| clusters.count);
+        let effect = |level: f64| {
+            let key = if level == 0.5 { "coverage_50" } else { "coverage_90" };
+            clusters.and_then(|clusters| clusters.independent(key)).map_or(1.0, |rows| of.rows as f64 / rows)
+        };
         let coverage = |level, share: Option<f64>| Some(CoverageRow { level, coverage: share?, mean_width: None });
         let verdict = match is_regression {
             true => CalibrationVerdict::of_intervals(
                 &Vec::from_iter(coverage(0.5, of.coverage_50).into_iter().chain(coverage(0.9, of.coverage_90))),
                 of.rows,
-                None,
+                count.map(|count| (count, &effect as &dyn Fn(f64) -> f64)),
                 (None, None),
                 Skill::default(),
             ),
-            false if scores.gap_interval.is_none() => CalibrationVerdict::unknown(),
+            // Of one cluster there is no interval.
+            false if scores.gap_interval.is_none() && (count.is_none() || scores.bins.is_empty()) => {
+                CalibrationVerdict::unknown()
+            }
             false => CalibrationVerdict::of_classes(
                 &Calibration::new(scores.bins.clone()),
-                None,
+                count,
                 scores.gap_interval,
                 None,
                 |_| Skill::default(),
@@ -61,8 +69,10 @@ impl GroupAnalysis {
         Self {
             name: scores.name.clone(),
             verdict,
-            overall: Overall::new(of.rows, Vec::new(), |metric| shown(metric).then(|| of.value(metric))),
-            confidence_intervals: ScoreIntervals::of_evaluation(of, scores.gap_interval),
+            overall: Overall::new(of.rows, Vec::from_iter(count.map(|count| ("clusters", count))), |metric| {
+                shown(metric).then(|| of.value(metric))
+            }),
+            confidence_intervals: scores.intervals(),
         }
     }
 }

@@ -19,8 +19,12 @@ use crate::verdict::CalibrationVerdict;
 
 /// What a report of sums leaves out, and why.
 const LEFT_OUT: &str = "The rows of this report stay where they are, and only sums over them are known. The mean widths of \
-     the intervals are left out: they would need the quantiles of every row. Rows are taken for independent: where several are of \
-     one patient, chance moves coverages by more.";
+     the intervals are left out: they would need the quantiles of every row.";
+/// What is said of chance without clusters.
+const OF_ROWS: &str =
+    "Rows are taken for independent: where several are of one patient, chance moves coverages by more.";
+/// And with clusters.
+const OF_CLUSTERS: &str = "What chance does to a coverage is that of the clusters.";
 
 /// All numbers of a regression report, on the scale of the data.
 #[derive(Debug, Clone, Serialize)]
@@ -32,7 +36,7 @@ pub struct RegressionAnalysis {
     pub no_skill: Option<NoSkillTargets>,
     /// What is left out, and why, where single rows are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<&'static str>,
+    pub left_out: Option<String>,
     /// Particles of the predictive, where they are known.
     #[serde(skip)]
     pub particles: Option<usize>,
@@ -84,13 +88,16 @@ impl RegressionAnalysis {
         let share = |level| sums.covered(level).map(|count| count / rows as f64);
         let row = |level| Some(CoverageRow { level, coverage: share(level)?, mean_width: None });
         let coverage: Vec<CoverageRow> = COVERAGE_LEVELS.into_iter().filter_map(row).collect();
+        let effect = |level: f64| rows as f64 / scores.independent_of_coverage(level);
+        let clusters = scores.clusters().map(|count| (count, &effect as &dyn Fn(f64) -> f64));
+        let sizes = clusters.iter().map(|(count, _)| ("clusters", *count)).collect();
         let [quantile_calibration, interval_calibration] = sums.curves(rows);
         Self {
-            verdict: CalibrationVerdict::of_intervals(&coverage, rows, None, (None, None), Skill::default()),
+            verdict: CalibrationVerdict::of_intervals(&coverage, rows, clusters, (None, None), Skill::default()),
             no_skill: None,
-            left_out: Some(LEFT_OUT),
+            left_out: Some(format!("{LEFT_OUT} {}", if clusters.is_some() { OF_CLUSTERS } else { OF_ROWS })),
             particles: None,
-            overall: Overall::new(rows, Vec::new(), |metric| {
+            overall: Overall::new(rows, sizes, |metric| {
                 let shown = metric.targets.filter(|of| !of.meaning.is_empty());
                 shown.map(|_| metric.sums.and_then(|of| of(scores)))
             }),

@@ -1,5 +1,7 @@
 //! Scores and sets of classes.
 
+use std::ops::Range;
+
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -9,9 +11,16 @@ use crate::metrics::{ClassPredictions, MetricError};
 /// Numbers in [0, 1) for the random form of [`Score::Aps`] and [`Score::Raps`], one for each row `[rows]`: the same for the
 /// same seed and stream, such as a client.
 pub fn draws(seed: u64, stream: u64, rows: usize) -> Vec<f64> {
+    draws_of(seed, stream, 0..rows)
+}
+
+/// Those of some of the rows.
+pub fn draws_of(seed: u64, stream: u64, rows: Range<usize>) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(stream);
-    (0..rows).map(|_| rng.random()).collect()
+    // A number takes two words of 32 bits.
+    rng.set_word_pos(2 * rows.start as u128);
+    rows.map(|_| rng.random()).collect()
 }
 
 /// The score of the true class of every row, `[n]`.

@@ -34,7 +34,7 @@ mod targets;
 mod tests;
 mod threshold;
 
-pub use classes::{class_scores, class_set, draws};
+pub use classes::{class_scores, class_set, draws, draws_of};
 pub use counts::SetCounts;
 pub use score::Score;
 pub use search::{QuantileSearch, counts_up_to};

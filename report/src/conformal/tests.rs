@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::maps::MapKind;
 use crate::metrics::{
-    ClassPredictions, MetricError, RegressionPredictions, apply_temperature, fit_temperature, logits_of,
+    ClassPredictions, Clusters, MetricError, RegressionPredictions, apply_temperature, fit_temperature, logits_of,
 };
 
 /// Numbers of calibration rows, of new rows and of draws of both.
@@ -295,13 +295,57 @@ fn impossible_scores_and_levels_are_refused() {
 }
 
 #[test]
+fn draws_of_some_rows_are_those_among_all() {
+    let all = draws(7, 3, 40);
+    for rows in [0..40, 0..7, 7..40, 39..40, 40..40] {
+        assert_eq!(draws_of(7, 3, rows.clone()), all[rows]);
+    }
+}
+
+#[test]
+fn counts_of_sites_have_the_interval_of_all_their_clusters() {
+    let row = |covered: bool| {
+        let mut counts = SetCounts::default();
+        counts.add_set(&[covered, !covered], 0);
+        counts
+    };
+    // Ten patients with four rows each, of which the first three are covered as a whole or in part.
+    let rows: Vec<SetCounts> = (0..40).map(|at| row(at < 12 && at != 5)).collect();
+    let clusters = Clusters::new((0..40).map(|row| row / 4));
+    let all = SetCounts::of_rows(rows.iter().enumerate(), Some(&clusters));
+    let site = |rows: &[SetCounts]| {
+        let clusters = Clusters::new((0..rows.len()).map(|row| row / 4));
+        SetCounts::of_rows(rows.iter().enumerate(), Some(&clusters))
+    };
+    let mut pooled = SetCounts::from_values(&site(&rows[..8]).to_values(true)).unwrap();
+    pooled.merge(&SetCounts::from_values(&site(&rows[8..]).to_values(true)).unwrap());
+    assert_eq!(pooled, all);
+    let share = crate::metrics::Share::of(Some(&clusters), (0..40).map(|row| (row, rows[row].covered > 0))).unwrap();
+    let independent = all.independent_rows().unwrap();
+    assert!((independent - share.independent).abs() < 1e-9 && independent < 12.0, "{independent}");
+    // A site without clusters has independent rows.
+    let mut mixed = site(&rows[..8]);
+    mixed.merge(&SetCounts::of_rows(rows[8..].iter().enumerate(), None));
+    let clusters = Clusters::new((0..40).map(|row| if row < 8 { row / 4 } else { row }));
+    let expected = SetCounts::of_rows(rows.iter().enumerate(), Some(&clusters));
+    assert_eq!(mixed, expected);
+    // No row at all, and values that no clusters can give.
+    let none = SetCounts::default();
+    assert_eq!(SetCounts::from_values(&none.to_values(true)), Some(none));
+    let mut values = all.to_values(true);
+    assert_eq!(values.len(), SetCounts::LENGTHS[1]);
+    values[6] = 41.0;
+    assert_eq!((SetCounts::from_values(&values), SetCounts::from_values(&values[..8])), (None, None));
+}
+
+#[test]
 fn counts_are_read_as_they_were_written_and_impossible_ones_are_not() {
     let mut counts = SetCounts::default();
     counts.add_set(&[true, false], 0);
     counts.add_set(&[true, true], 1);
     counts.add_set(&[false, false], 1);
     assert_eq!((counts.rows, counts.covered, counts.empty, counts.single, counts.size), (3, 2, 1, 1, 3.0));
-    assert_eq!(SetCounts::from_values(&counts.to_values()), Some(counts));
+    assert_eq!(SetCounts::from_values(&counts.to_values(false)), Some(counts));
     for bad in [
         [3.0, 4.0, 0.0, 0.0, 0.0, 1.0],
         [3.0, 2.0, 2.0, 0.0, 0.0, 1.0],

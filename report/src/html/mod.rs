@@ -29,8 +29,8 @@ const PAGE_STYLE: &str = include_str!("page.css");
 pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
     let mut body = Body::default();
     let (verdict, left_out, definitions) = match analysis {
-        Analysis::Classification(a) => (&a.verdict, a.left_out, definitions::of_classes()),
-        Analysis::Regression(a) => (&a.verdict, a.left_out, definitions::of_targets()),
+        Analysis::Classification(a) => (&a.verdict, a.left_out.as_deref(), definitions::of_classes()),
+        Analysis::Regression(a) => (&a.verdict, a.left_out.as_deref(), definitions::of_targets()),
     };
     body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
     let personal = report.run.as_ref().and_then(|run| Some((run.personal.as_ref()?, run.personal_first)));

@@ -30,7 +30,8 @@ pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], 
         body.paragraph("Each site's personal predictor on the same rows:");
         let own = |site: &SiteScores| {
             let evaluation = site.own.clone()?;
-            Some(SiteScores { evaluation, bins: Vec::new(), gap_interval: None, own: None, ..site.clone() })
+            let clusters = site.own_clusters.clone();
+            Some(SiteScores { evaluation, bins: Vec::new(), gap_interval: None, own: None, clusters, ..site.clone() })
         };
         table(body, "Site", &sites.iter().filter_map(own).collect::<Vec<_>>());
     }

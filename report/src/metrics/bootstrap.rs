@@ -11,7 +11,7 @@ use super::interval::Interval;
 use super::metric::{ClassStatistic, Metric, TargetStatistic};
 use super::ranking::Ranking;
 use super::scored::{ScoredClasses, ScoredTargets};
-use super::share::{Share, share_interval};
+use super::share::Share;
 use super::table::Evaluation;
 
 /// Percentile intervals of several statistics that share their resamples.
@@ -105,9 +105,17 @@ pub struct ScoreIntervals {
 impl ScoreIntervals {
     /// The 95 % intervals of scores whose rows are not known one by one: Wilson's of shares of rows, and that of the signed
     /// gap.
-    pub(crate) fn of_evaluation(of: &Evaluation, gap: Option<Interval>) -> Self {
+    ///
+    /// # Arguments
+    /// * `independent`: the number of independent rows that tell as much of a metric, by its key; `None` for that of the rows
+    pub(crate) fn of_evaluation(
+        of: &Evaluation,
+        gap: Option<Interval>,
+        independent: impl Fn(&str) -> Option<f64>,
+    ) -> Self {
         let share = |(metric, value): (&'static Metric, Option<f64>)| {
-            let range = value.filter(|_| of.rows > 0).map(|share| share_interval(share, of.rows));
+            let independent = independent(metric.key).unwrap_or(of.rows as f64).max(1.0);
+            let range = value.filter(|_| of.rows > 0).map(|value| Share { value, independent }.interval(0.95));
             metric.is_share_of_rows().then_some((metric.key, range))
         };
         let intervals = of.values().filter_map(share).chain([("signed_gap", gap)]).collect();

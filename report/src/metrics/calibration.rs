@@ -116,6 +116,11 @@ impl Histogram {
         Self { sums: values.chunks_exact(3).map(sums).collect(), rule: BinRule::UpperClosed }
     }
 
+    /// The sum over rows of the confidence less 1 where the prediction is right.
+    pub(super) fn sum_of_gaps(&self) -> f64 {
+        self.sums.iter().map(|sums| sums.confidence - sums.correct as f64).sum()
+    }
+
     pub(super) fn finish(&self) -> Calibration {
         let count = self.sums.len();
         let bin = |(j, sums): (usize, &Sums)| Bin::new(edge(j, count), edge(j + 1, count), *sums);

@@ -2,6 +2,7 @@
 
 use super::calibration::{BinRule, BrierDecomposition, Calibration, Histogram, MAX_BINS, bin_index};
 use super::classification::{PROBABILITY_FLOOR, floored_nll, squared_error};
+use super::cluster_sums::{ClusterSums, Moments};
 use super::error::{MetricError, check_length, finite};
 use super::interval::Interval;
 use super::normal::two_sided_quantile;
@@ -61,6 +62,17 @@ const SCORES: [ClassScore; CLASS_SCORES] = [
     Epistemic,
     Disagreement,
 ];
+
+/// The places among the numbers that are added up by clusters: of the gap, of right predictions, and of the second of two
+/// classes.
+const GAP: usize = 0;
+/// See [`GAP`].
+pub(super) const CORRECT: usize = 1;
+/// See [`GAP`].
+pub(super) const SECOND: usize = 2;
+
+/// The smallest values of a row's numbers that are added up by clusters.
+const LEAST: [f64; 3] = [-1.0, 0.0, -1.0];
 
 /// Room in the bounds of a score for rounding, and for probabilities whose sum is not quite 1.
 const ROOM: f64 = 0.02;
@@ -136,8 +148,11 @@ impl ClassSums {
 
     /// The mean of p_c less the share of the rows of class c; 0 without a row.
     pub fn mean_gap(&self, class: usize, rows: usize) -> f64 {
-        let gaps = self.gaps.chunks_exact(self.bins()).nth(class).unwrap_or_default();
-        gaps.iter().sum::<f64>() / rows.max(1) as f64
+        self.sum_of_gaps(class) / rows.max(1) as f64
+    }
+
+    fn sum_of_gaps(&self, class: usize) -> f64 {
+        self.gaps.chunks_exact(self.bins()).nth(class).unwrap_or_default().iter().sum()
     }
 
     /// The mean over rows of the Brier score, a sum over classes; 0 without a row.
@@ -147,9 +162,17 @@ impl ClassSums {
 
     /// Adds rows with their labels.
     ///
+    /// # Arguments
+    /// * `each`: is called with each row and its [numbers](Self::moments)
+    ///
     /// # Errors
     /// Labels out of range or not one per row; another number of classes.
-    pub(super) fn add(&mut self, log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<(), MetricError> {
+    pub(super) fn add(
+        &mut self,
+        log_probs: &ParticleLogProbs,
+        labels: &[usize],
+        mut each: impl FnMut(usize, &[f64]),
+    ) -> Result<(), MetricError> {
         check_length("labels", labels.len(), log_probs.rows())?;
         check_length("classes", log_probs.classes(), self.classes)?;
         check_labels(labels, self.classes)?;
@@ -157,7 +180,7 @@ impl ClassSums {
         let (particles, floor) = (log_probs.particles(), PROBABILITY_FLOOR.ln());
         for (row, &label) in labels.iter().enumerate() {
             let split = scratch.split(log_probs, row);
-            let of_label = (0..particles).map(|n| log_probs.row(n, row)[label].max(floor)).sum::<f64>();
+            let of_label = (0..particles).map(|n| log_probs.of_class(n, row, label).max(floor)).sum::<f64>();
             self.push(Entropy, split.total);
             self.push(Aleatoric, split.aleatoric);
             self.push(Epistemic, split.epistemic);
@@ -165,13 +188,14 @@ impl ClassSums {
             self.push(Disagreement, split.disagreement.unwrap_or(0.0));
             self.push(CorrectMeanParticle, scratch.votes[label] as f64 / particles as f64);
             self.push(NllMeanParticle, -of_label / particles as f64);
-            self.add_predictive(&scratch.probabilities, label);
+            let numbers = self.add_predictive(&scratch.probabilities, label);
+            each(row, &numbers[..self.least().len()]);
         }
         Ok(())
     }
 
-    /// Adds the predictive of a row, `[C]`.
-    fn add_predictive(&mut self, row: &[f64], label: usize) {
+    /// Adds the predictive of a row, `[C]`, and returns its numbers.
+    fn add_predictive(&mut self, row: &[f64], label: usize) -> [f64; 3] {
         let predicted = argmax(row);
         let (confidence, correct) = (row[predicted], indicator(predicted == label));
         self.push(Correct, correct);
@@ -185,6 +209,20 @@ impl ClassSums {
         for (class, (p, gaps)) in row.iter().zip(self.gaps.chunks_exact_mut(bins)).enumerate() {
             gaps[bin_index(*p, bins, BinRule::UpperClosed)] += p - indicator(class == label);
         }
+        [confidence - correct, correct, row[1] - indicator(label == 1)]
+    }
+
+    /// The smallest value of each number of a row that is added up by clusters.
+    pub(super) fn least(&self) -> &'static [f64] {
+        &LEAST[..LEAST.len() - usize::from(self.classes > 2)]
+    }
+
+    /// The sums over rows of the numbers that are added up by clusters: the confidence less 1 where the predicted class is the
+    /// label, that 1 or 0 itself, and with two classes the probability of the second less 1 where it is the label.
+    pub(super) fn moments(&self) -> Vec<Moments> {
+        let gap = Moments { sum: self.top.sum_of_gaps(), squared: self.get(TopBrier) };
+        let second = Moments { sum: self.sum_of_gaps(1), squared: 0.5 * self.get(Brier) };
+        [gap, Moments::of_count(self.get(Correct)), second][..self.least().len()].to_vec()
     }
 
     fn push(&mut self, score: ClassScore, value: f64) {
@@ -246,17 +284,24 @@ impl ClassSums {
         Some(BrierDecomposition::of_bins(&self.calibration(), brier))
     }
 
-    /// A 95 % interval of the mean gap of the top label: that of a normal distribution with the variance of the rows, and
-    /// where all are right, or all wrong, that of the accuracy (Wilson's).
-    pub fn signed_gap_interval(&self, rows: usize) -> Option<Interval> {
+    /// A 95 % interval of the mean gap of the top label: that of a normal distribution with the variance of the rows, or by
+    /// clusters where they have them, and where all are right, or all wrong, that of the accuracy (Wilson's). `None` of one
+    /// cluster, which says nothing of others.
+    pub fn signed_gap_interval(&self, rows: usize, clusters: Option<&ClusterSums>) -> Option<Interval> {
+        if clusters.is_some_and(|clusters| clusters.count() < 2) {
+            return None;
+        }
         let calibration = self.calibration();
         let gap = calibration.signed_gap()?;
-        let n = rows as f64;
-        let half = two_sided_quantile(0.95) * ((self.get(TopBrier) / n - gap * gap).max(0.0) / n).sqrt();
+        let (n, squared) = (rows as f64, self.get(TopBrier));
+        let of_gap = Moments { sum: n * gap, squared };
+        let effect = clusters.map_or(1.0, |clusters| clusters.design_effect(GAP, rows, of_gap));
+        let half = two_sided_quantile(0.95) * (effect * (squared / n - gap * gap).max(0.0) / n).sqrt();
         // An accuracy of 0 and of 1 are its ends, which few rows would exceed.
         let confidence = calibration.mean_confidence()?;
         let (lo, hi) = (finite(gap - half)?.max(confidence - 1.0), finite(gap + half)?.min(confidence));
-        calibration.interval_of_gap(0.95, Some(Interval { lo, hi }), rows)
+        let independent = clusters.map_or(rows, ClusterSums::count);
+        calibration.interval_of_gap(0.95, Some(Interval { lo, hi }), independent)
     }
 }
 

@@ -22,9 +22,15 @@ pub fn accuracy(predictions: &ClassPredictions<'_>) -> f64 {
 pub fn accuracy_mean_particle(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, MetricError> {
     check_length("labels", labels.len(), log_probs.rows())?;
     check_labels(labels, log_probs.classes())?;
-    let right: usize = (0..log_probs.particles())
-        .map(|n| labels.iter().enumerate().filter(|(row, label)| argmax(log_probs.row(n, *row)) == **label).count())
-        .sum();
+    let mut values = vec![0.0; log_probs.classes()];
+    let mut is_right = |n, row, label| {
+        log_probs.read_row(n, row, &mut values);
+        argmax(&values) == label
+    };
+    let mut right = 0_usize;
+    for n in 0..log_probs.particles() {
+        right += labels.iter().enumerate().filter(|(row, label)| is_right(n, *row, **label)).count();
+    }
     Ok(right as f64 / (labels.len() * log_probs.particles()) as f64)
 }
 
@@ -66,7 +72,11 @@ pub fn gibbs_nll(log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<f64, 
     let floor = PROBABILITY_FLOOR.ln();
     let sum: f64 = (0..log_probs.particles())
         .map(|n| {
-            labels.iter().enumerate().map(|(row, &label)| 0.0 - log_probs.row(n, row)[label].max(floor)).sum::<f64>()
+            labels
+                .iter()
+                .enumerate()
+                .map(|(row, &label)| 0.0 - log_probs.of_class(n, row, label).max(floor))
+                .sum::<f64>()
         })
         .sum();
     Ok(sum / (labels.len() * log_probs.particles()) as f64)

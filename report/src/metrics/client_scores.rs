@@ -3,14 +3,19 @@
 //! The sums of several clients add up to those of all their rows. What is not a sum over rows, such as the calibration
 //! error over bins of equal mass, cannot be computed from them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Bin, Calibration, check_bins};
-use super::class_sums::{CLASS_SCORES, ClassScore, ClassSums};
+use super::class_sums::{CLASS_SCORES, CORRECT, ClassScore, ClassSums, SECOND};
+use super::cluster_sums::{ClusterSums, ClusterTally, Moments};
+use super::clusters::Clusters;
 use super::error::{MetricError, check_length, finite};
 use super::interval::Interval;
 use super::mixture::RegressionPredictions;
 use super::predictions::ParticleLogProbs;
+use super::regression::COVERAGE_LEVELS;
 use super::sums_reader::Reader;
 use super::target_sums::{TargetScore, TargetSums};
 
@@ -20,6 +25,16 @@ use super::target_sums::{TargetScore, TargetSums};
 pub struct ClientScores {
     rows: usize,
     sums: Sums,
+    /// The sums over clusters; `None` where rows are independent.
+    clusters: Option<ClusterSums>,
+}
+
+/// Adds the rows of one client to the sums of their scores, in parts of any size.
+#[derive(Debug)]
+pub struct ClientScoresBuilder<'c> {
+    scores: ClientScores,
+    /// Those of all rows; `None` where rows are independent.
+    clusters: Option<ClusterTally<'c>>,
 }
 
 /// The sums of either task.
@@ -36,12 +51,12 @@ impl ClientScores {
     /// * `classes`: number of classes `C`
     /// * `bins`: number of bins of confidence, from 1 to [`super::MAX_BINS`]; other numbers become the nearest of these
     pub fn of_classes(classes: usize, bins: usize) -> Self {
-        Self { rows: 0, sums: Sums::Classes(ClassSums::new(classes, bins)) }
+        Self { rows: 0, sums: Sums::Classes(ClassSums::new(classes, bins)), clusters: None }
     }
 
     /// The scores of no row of a regression.
     pub fn of_targets() -> Self {
-        Self { rows: 0, sums: Sums::Targets(Box::new(TargetSums::new())) }
+        Self { rows: 0, sums: Sums::Targets(Box::new(TargetSums::new())), clusters: None }
     }
 
     /// The scores of no row, with sums of the same kind.
@@ -52,7 +67,7 @@ impl ClientScores {
         }
     }
 
-    /// Adds rows with their labels.
+    /// Adds independent rows with their labels.
     ///
     /// # Arguments
     /// * `log_probs`: `[N, n, C]`
@@ -61,21 +76,29 @@ impl ClientScores {
     /// # Errors
     /// Labels out of range or not one per row; another number of classes, or sums of a regression.
     pub fn add_classes(&mut self, log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<(), MetricError> {
-        let Sums::Classes(sums) = &mut self.sums else { return Err(MetricError::OtherSums) };
-        sums.add(log_probs, labels)?;
-        self.rows += labels.len();
-        Ok(())
+        let mut builder = self.without_rows().builder(None);
+        builder.add_classes(log_probs, labels)?;
+        self.merge(&builder.finish()?)
     }
 
-    /// Adds rows with real targets, in the units in which they are to be reported.
+    /// Adds independent rows with real targets, in the units in which they are to be reported.
     ///
     /// # Errors
     /// A score that is not finite; sums of a classification.
     pub fn add_real(&mut self, predictions: &RegressionPredictions<'_>) -> Result<(), MetricError> {
-        let Sums::Targets(sums) = &mut self.sums else { return Err(MetricError::OtherSums) };
-        sums.add(predictions)?;
-        self.rows += predictions.rows();
-        Ok(())
+        let mut builder = self.without_rows().builder(None);
+        builder.add_real(predictions)?;
+        self.merge(&builder.finish()?)
+    }
+
+    /// Sums of the same kind, to which the rows of one client are to be added.
+    ///
+    /// # Arguments
+    /// * `clusters`: those of all these rows; `None` where rows are independent
+    pub fn builder<'c>(&self, clusters: Option<&'c Clusters>) -> ClientScoresBuilder<'c> {
+        let clusters = clusters.filter(|of| of.count() < of.rows());
+        let tally = |clusters| ClusterTally::new(clusters, self.least().len());
+        ClientScoresBuilder { scores: self.without_rows(), clusters: clusters.map(tally) }
     }
 
     /// Adds another client's sums.
@@ -83,13 +106,41 @@ impl ClientScores {
     /// # Errors
     /// They are of another task, or have another number of classes or bins.
     pub fn merge(&mut self, other: &Self) -> Result<(), MetricError> {
+        let has_clusters = self.clusters.is_some() || other.clusters.is_some();
+        let clusters = has_clusters.then(|| {
+            let mut all = self.clusters_or_rows();
+            all.add(&other.clusters_or_rows());
+            all
+        });
         match (&mut self.sums, &other.sums) {
             (Sums::Classes(sums), Sums::Classes(more)) => sums.merge(more)?,
             (Sums::Targets(sums), Sums::Targets(more)) => sums.merge(more),
             _ => return Err(MetricError::OtherSums),
         }
         self.rows += other.rows;
+        self.clusters = clusters;
         Ok(())
+    }
+
+    /// The sums over clusters; where rows are independent, over rows.
+    fn clusters_or_rows(&self) -> ClusterSums {
+        self.clusters.clone().unwrap_or_else(|| ClusterSums::of_independent(self.rows, &self.moments()))
+    }
+
+    /// The smallest value of each number of a row that is added up by clusters.
+    fn least(&self) -> &'static [f64] {
+        match &self.sums {
+            Sums::Classes(sums) => sums.least(),
+            Sums::Targets(_) => TargetSums::least(),
+        }
+    }
+
+    /// The sums of these numbers over rows.
+    fn moments(&self) -> Vec<Moments> {
+        match &self.sums {
+            Sums::Classes(sums) => sums.moments(),
+            Sums::Targets(sums) => sums.moments(),
+        }
     }
 
     /// The sums as a message carries them: the number of rows, then the sums of the task.
@@ -97,12 +148,18 @@ impl ClientScores {
     /// A classification has `14 + 3 B + C B` of them for C classes and B bins: counts and scores, the rows, right
     /// predictions and confidence of every bin, and for every class and bin the sum of `p_c - [label = c]`. A regression
     /// has 231: scores, counts of the intervals that hold the target, and counts of PIT values.
+    ///
+    /// Of rows with clusters follow the number of clusters, the sum of their squared numbers of rows, and for each number x of
+    /// a row the sums over clusters of the rows times the sum of x, and of its square: for the confidence less 1 where the
+    /// prediction is right, that 1 or 0, and with two classes the probability of the second less 1 where it is the label (6
+    /// values more, with two classes 8); of a regression for 1 where the target lies in a central interval (10 more).
     pub fn to_values(&self) -> Vec<f64> {
         let mut values = vec![self.rows as f64];
         match &self.sums {
             Sums::Classes(sums) => sums.write(&mut values),
             Sums::Targets(sums) => sums.write(&mut values),
         }
+        self.clusters.iter().for_each(|clusters| clusters.write(&mut values));
         values
     }
 
@@ -117,14 +174,54 @@ impl ClientScores {
             Sums::Classes(sums) => Sums::Classes(sums.read(&mut reader)?),
             Sums::Targets(sums) => Sums::Targets(Box::new(sums.read(&mut reader)?)),
         };
+        let clusters = match reader.is_at_end() {
+            true => None,
+            false => Some(ClusterSums::read(&mut reader, self.least())?),
+        };
         reader.end()?;
-        Ok(Self { rows: reader.rows as usize, sums })
+        Ok(Self { rows: reader.rows as usize, sums, clusters })
     }
 
-    /// The 95 % interval of the signed gap, that of a normal distribution with the variance of the rows; `None` for a
-    /// regression, and without a row.
+    /// The 95 % interval of the signed gap, that of a normal distribution with the variance of the rows, or by clusters where
+    /// they have them; `None` for a regression, without a row, and of one cluster.
     pub fn signed_gap_interval(&self) -> Option<Interval> {
-        self.class_sums().and_then(|sums| sums.signed_gap_interval(self.rows))
+        self.class_sums().and_then(|sums| sums.signed_gap_interval(self.rows, self.clusters.as_ref()))
+    }
+
+    /// Number of clusters; `None` where rows are independent. Clusters of different clients are different ones.
+    pub fn clusters(&self) -> Option<usize> {
+        self.clusters.as_ref().map(ClusterSums::count)
+    }
+
+    /// The number of independent rows that tell as much of the mean of a number as these rows do, by its place among those that
+    /// are added up by clusters.
+    fn independent(&self, number: usize) -> f64 {
+        let Some(clusters) = &self.clusters else { return self.rows as f64 };
+        self.rows as f64 / clusters.design_effect(number, self.rows, self.moments()[number])
+    }
+
+    /// The number of independent rows that tell as much of the mean probability of the second of two classes.
+    pub(crate) fn independent_of_second(&self) -> f64 {
+        self.independent(SECOND)
+    }
+
+    /// The number of independent rows that tell as much of the coverage of one of [`COVERAGE_LEVELS`].
+    pub(crate) fn independent_of_coverage(&self, level: f64) -> f64 {
+        COVERAGE_LEVELS.iter().position(|of| *of == level).map_or(self.rows as f64, |number| self.independent(number))
+    }
+
+    /// For each metric that is a share of rows the number of independent rows that tell as much of it, by its key; none where
+    /// rows are independent.
+    pub(crate) fn independent_of_shares(&self) -> BTreeMap<String, f64> {
+        let coverage = |level| self.independent_of_coverage(level);
+        let shares = match (&self.clusters, &self.sums) {
+            (None, _) => Vec::new(),
+            (_, Sums::Classes(_)) => vec![("accuracy", self.independent(CORRECT))],
+            (_, Sums::Targets(_)) => {
+                vec![("coverage_50", coverage(0.5)), ("coverage_90", coverage(0.9)), ("coverage_95", coverage(0.95))]
+            }
+        };
+        shares.into_iter().map(|(key, rows)| (key.to_owned(), rows)).collect()
     }
 
     /// Number of rows.
@@ -210,6 +307,68 @@ impl ClientScores {
     }
 }
 
+impl ClientScoresBuilder<'_> {
+    /// Adds the next rows with their labels.
+    ///
+    /// # Arguments
+    /// * `log_probs`: `[N, n, C]`
+    /// * `labels`: `[n]`
+    ///
+    /// # Errors
+    /// Labels out of range or not one per row; another number of classes, or sums of a regression; more rows than have
+    /// clusters.
+    pub fn add_classes(&mut self, log_probs: &ParticleLogProbs, labels: &[usize]) -> Result<(), MetricError> {
+        let Self { scores: ClientScores { rows, sums, .. }, clusters } = self;
+        let Sums::Classes(sums) = sums else { return Err(MetricError::OtherSums) };
+        check_room(clusters.as_ref(), *rows + labels.len())?;
+        sums.add(log_probs, labels, each_row(clusters, *rows))?;
+        *rows += labels.len();
+        Ok(())
+    }
+
+    /// Adds the next rows with real targets, in the units in which they are to be reported.
+    ///
+    /// # Errors
+    /// A score that is not finite; sums of a classification; more rows than have clusters.
+    pub fn add_real(&mut self, predictions: &RegressionPredictions<'_>) -> Result<(), MetricError> {
+        let Self { scores: ClientScores { rows, sums, .. }, clusters } = self;
+        let Sums::Targets(sums) = sums else { return Err(MetricError::OtherSums) };
+        check_room(clusters.as_ref(), *rows + predictions.rows())?;
+        sums.add(predictions, each_row(clusters, *rows))?;
+        *rows += predictions.rows();
+        Ok(())
+    }
+
+    /// The sums of all rows.
+    ///
+    /// # Errors
+    /// There are fewer rows than have clusters.
+    pub fn finish(self) -> Result<ClientScores, MetricError> {
+        let Self { scores, clusters } = self;
+        if let Some(tally) = &clusters {
+            check_length("rows with clusters", scores.rows, tally.rows())?;
+        }
+        Ok(ClientScores { clusters: clusters.map(ClusterTally::finish), ..scores })
+    }
+}
+
+/// `Ok` if so many rows have clusters.
+fn check_room(clusters: Option<&ClusterTally<'_>>, rows: usize) -> Result<(), MetricError> {
+    match clusters {
+        Some(tally) if rows > tally.rows() => check_length("rows with clusters", rows, tally.rows()),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the numbers of each row to those of its cluster, where so many rows are before it.
+fn each_row(clusters: &mut Option<ClusterTally<'_>>, before: usize) -> impl FnMut(usize, &[f64]) {
+    move |row, numbers| {
+        if let Some(tally) = clusters {
+            tally.add(before + row, numbers);
+        }
+    }
+}
+
 /// Sums in a file.
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -239,7 +398,9 @@ impl TryFrom<Saved> for ClientScores {
         }
         // There is no room for sums that are not there.
         let expected = classes.saturating_add(3).saturating_mul(bins).saturating_add(1 + CLASS_SCORES);
-        check_length("sums of scores", values.len(), expected)?;
+        if values.len() < expected {
+            check_length("sums of scores", values.len(), expected)?;
+        }
         Self::of_classes(classes, bins).read(&values)
     }
 }
@@ -250,7 +411,7 @@ mod tests {
 
     fn log_probs(rows: &[[f64; 2]]) -> ParticleLogProbs {
         let values: Vec<f32> = rows.iter().flatten().map(|p| p.ln() as f32).collect();
-        ParticleLogProbs::from_f32(1, rows.len(), 2, &values).unwrap()
+        ParticleLogProbs::from_f32(1, rows.len(), 2, values).unwrap()
     }
 
     fn of_classes() -> ClientScores {

@@ -85,6 +85,12 @@ pub(super) fn effect(of_clusters: impl Iterator<Item = (f64, f64)>, variance: f6
     for (rows, deviations) in of_clusters.filter(|(rows, _)| *rows > 0.0) {
         (n, m, squares) = (n + rows, m + 1.0, squares + deviations * deviations);
     }
+    effect_of((n, m), squares, variance)
+}
+
+/// The design effect from the numbers of rows and of clusters, the sum over clusters of the squared sums of deviations, and the
+/// variance of the rows.
+pub(super) fn effect_of((n, m): (f64, f64), squares: f64, variance: f64) -> f64 {
     match () {
         () if m < 2.0 => f64::max(n, 1.0),
         () if variance <= 0.0 => n / m,

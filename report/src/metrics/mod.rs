@@ -22,6 +22,7 @@ mod catalogue;
 mod class_sums;
 mod classification;
 mod client_scores;
+mod cluster_sums;
 mod clusters;
 mod confusion;
 mod decision;
@@ -64,7 +65,8 @@ pub use classification::{
     ClassRow, NegativeLogLikelihood, PROBABILITY_FLOOR, accuracy, accuracy_mean_particle, brier, brier_binary,
     gibbs_nll, nll, per_class, reference_max,
 };
-pub use client_scores::ClientScores;
+pub use client_scores::{ClientScores, ClientScoresBuilder};
+pub(crate) use cluster_sums::{ClusterSums, ClusterTally, Moments};
 pub use clusters::Clusters;
 pub(crate) use clusters::design_effect;
 pub use confusion::{ConfusedPair, Confusion};

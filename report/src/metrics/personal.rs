@@ -71,7 +71,7 @@ mod tests {
 
     fn log_probs(rows: &[[f64; 2]]) -> ParticleLogProbs {
         let values: Vec<f32> = rows.iter().flatten().map(|p| p.ln() as f32).collect();
-        ParticleLogProbs::from_f32(1, rows.len(), 2, &values).unwrap()
+        ParticleLogProbs::from_f32(1, rows.len(), 2, values).unwrap()
     }
 
     fn scores(rows: &[[f64; 2]], labels: &[usize]) -> ClientScores {

@@ -162,7 +162,38 @@ pub struct ParticleLogProbs {
     particles: usize,
     rows: usize,
     classes: usize,
-    log_probs: Vec<f64>,
+    values: LogProbs,
+}
+
+/// The values in the format in which they came: those of a backend are half as large.
+#[derive(Debug, Clone, PartialEq)]
+enum LogProbs {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl LogProbs {
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> f64 {
+        match self {
+            Self::F32(values) => f64::from(values[at]),
+            Self::F64(values) => values[at],
+        }
+    }
+
+    /// Copies the values from `start` on.
+    fn read(&self, start: usize, to: &mut [f64]) {
+        match self {
+            Self::F32(values) => to.iter_mut().zip(&values[start..]).for_each(|(to, value)| *to = f64::from(*value)),
+            Self::F64(values) => to.copy_from_slice(&values[start..start + to.len()]),
+        }
+    }
 }
 
 impl ParticleLogProbs {
@@ -174,6 +205,18 @@ impl ParticleLogProbs {
     /// [`ROW_SUM_TOLERANCE`], and the first row whose probabilities do not sum to 1 within that
     /// tolerance.
     pub fn new(particles: usize, rows: usize, classes: usize, log_probs: Vec<f64>) -> Result<Self, MetricError> {
+        Self::of((particles, rows, classes), LogProbs::F64(log_probs))
+    }
+
+    /// The same from the `f32` values of a backend, which stay in this format and are widened where they are used.
+    ///
+    /// # Errors
+    /// As [`ParticleLogProbs::new`].
+    pub fn from_f32(particles: usize, rows: usize, classes: usize, log_probs: Vec<f32>) -> Result<Self, MetricError> {
+        Self::of((particles, rows, classes), LogProbs::F32(log_probs))
+    }
+
+    fn of((particles, rows, classes): (usize, usize, usize), values: LogProbs) -> Result<Self, MetricError> {
         if particles == 0 {
             return Err(MetricError::NoParticles);
         }
@@ -183,11 +226,14 @@ impl ParticleLogProbs {
         if classes < 2 {
             return Err(MetricError::TooFewClasses { got: classes });
         }
-        check_length("log probabilities", log_probs.len(), particles * rows * classes)?;
-        let bad = log_probs.par_chunks(BLOCK * classes).enumerate().find_map_first(|(block, values)| {
-            let mut probabilities = vec![0.0; values.len()];
-            add_exponentials(values, &mut probabilities);
-            let rows_of = values.chunks_exact(classes).zip(probabilities.chunks_exact(classes)).enumerate();
+        check_length("log probabilities", values.len(), particles * rows * classes)?;
+        let all = particles * rows;
+        let bad = (0..all.div_ceil(BLOCK)).into_par_iter().find_map_first(|block| {
+            let count = BLOCK.min(all - block * BLOCK);
+            let (mut of_block, mut probabilities) = (vec![0.0; count * classes], vec![0.0; count * classes]);
+            values.read(block * BLOCK * classes, &mut of_block);
+            add_exponentials(&of_block, &mut probabilities);
+            let rows_of = of_block.chunks_exact(classes).zip(probabilities.chunks_exact(classes)).enumerate();
             let first = |(at, (values, probabilities)): (usize, (&[f64], &[f64]))| {
                 let (particle, row) = ((block * BLOCK + at) / rows, (block * BLOCK + at) % rows);
                 let accepted = |v: &f64| *v <= ROW_SUM_TOLERANCE;
@@ -198,18 +244,10 @@ impl ParticleLogProbs {
             };
             rows_of.filter_map(first).next()
         });
-        if let Some(error) = bad {
-            return Err(error);
+        match bad {
+            Some(error) => Err(error),
+            None => Ok(Self { particles, rows, classes, values }),
         }
-        Ok(Self { particles, rows, classes, log_probs })
-    }
-
-    /// The same from the `f32` values of a backend, widened first.
-    ///
-    /// # Errors
-    /// As [`ParticleLogProbs::new`].
-    pub fn from_f32(particles: usize, rows: usize, classes: usize, log_probs: &[f32]) -> Result<Self, MetricError> {
-        Self::new(particles, rows, classes, log_probs.par_iter().map(|&v| f64::from(v)).collect())
     }
 
     /// Number of particles `N`, at least 1.
@@ -228,9 +266,20 @@ impl ParticleLogProbs {
     }
 
     /// Log probabilities of one particle on one row, `[C]`.
-    pub fn row(&self, particle: usize, row: usize) -> &[f64] {
-        let start = (particle * self.rows + row) * self.classes;
-        &self.log_probs[start..start + self.classes]
+    pub fn row(&self, particle: usize, row: usize) -> Vec<f64> {
+        let mut values = vec![0.0; self.classes];
+        self.read_row(particle, row, &mut values);
+        values
+    }
+
+    /// Copies the log probabilities of one particle from one row on, `[C]` each.
+    pub(super) fn read_row(&self, particle: usize, row: usize, to: &mut [f64]) {
+        self.values.read((particle * self.rows + row) * self.classes, to);
+    }
+
+    /// The log probability of one class.
+    pub(super) fn of_class(&self, particle: usize, row: usize, class: usize) -> f64 {
+        self.values.get((particle * self.rows + row) * self.classes + class)
     }
 
     /// The predictive `p_c = (1/N) sum_n exp(log p_nc)`, `[n, C]` row-major, in `f64`.
@@ -240,9 +289,10 @@ impl ParticleLogProbs {
     pub fn ensemble(&self) -> Vec<f64> {
         let mut probabilities = vec![0.0; self.rows * self.classes];
         probabilities.par_chunks_mut(BLOCK * self.classes).enumerate().for_each(|(block, probabilities)| {
-            let start = block * BLOCK * self.classes;
-            for particle in self.log_probs.chunks_exact(self.rows * self.classes) {
-                add_exponentials(&particle[start..start + probabilities.len()], probabilities);
+            let mut values = vec![0.0; probabilities.len()];
+            for particle in 0..self.particles {
+                self.read_row(particle, block * BLOCK, &mut values);
+                add_exponentials(&values, probabilities);
             }
             for p in probabilities {
                 *p = (*p / self.particles as f64).min(1.0);

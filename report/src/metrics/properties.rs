@@ -81,7 +81,7 @@ proptest! {
         let of = |rows: Vec<usize>| {
             let mut scores = ClientScores::of_classes(classes, bins);
             if !rows.is_empty() {
-                let values = of_rows(|particle, row| log_probs.row(particle, row).to_vec(), particles, &rows);
+                let values = of_rows(|particle, row| log_probs.row(particle, row), particles, &rows);
                 let own = ParticleLogProbs::new(particles, rows.len(), classes, values).unwrap();
                 scores.add_classes(&own, &rows.iter().map(|row| labels[*row]).collect::<Vec<_>>()).unwrap();
             }

@@ -84,7 +84,7 @@ impl<'a> ScoredClasses<'a> {
                 *disagreement.get_or_insert(0.0) += share;
             }
             votes += scratch.votes[label];
-            nll -= (0..log_probs.particles()).map(|n| log_probs.row(n, row)[label].max(floor)).sum::<f64>();
+            nll -= (0..log_probs.particles()).map(|n| log_probs.of_class(n, row, label).max(floor)).sum::<f64>();
             probabilities.extend_from_slice(&scratch.probabilities);
         }
         let (n, particles) = (labels.len() as f64, log_probs.particles() as f64);

@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
 
     /// `Ok` if all values were read.
     pub fn end(&self) -> Result<(), MetricError> {
-        match self.at == self.values.len() {
+        match self.is_at_end() {
             true => Ok(()),
             false => Err(MetricError::Length { what: "sums of scores", got: self.values.len(), expected: self.at }),
         }
@@ -42,8 +42,13 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
+    /// Whether all values were read.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.values.len()
+    }
+
     /// The error about the value read last.
-    fn refused(&self) -> MetricError {
+    pub fn refused(&self) -> MetricError {
         MetricError::Sum { index: self.at - 1, value: self.values[self.at - 1], rows: self.rows }
     }
 

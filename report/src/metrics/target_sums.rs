@@ -1,6 +1,7 @@
 //! Sums over the rows of a regression, in the units of the targets.
 
 use super::calibration::{BinRule, bin_index};
+use super::cluster_sums::Moments;
 use super::error::MetricError;
 use super::mixture::RegressionPredictions;
 use super::regression::{
@@ -85,9 +86,16 @@ impl TargetSums {
 
     /// Adds rows.
     ///
+    /// # Arguments
+    /// * `each`: is called with each row and its [numbers](Self::moments)
+    ///
     /// # Errors
     /// A score that is not finite.
-    pub(super) fn add(&mut self, predictions: &RegressionPredictions<'_>) -> Result<(), MetricError> {
+    pub(super) fn add(
+        &mut self,
+        predictions: &RegressionPredictions<'_>,
+        mut each: impl FnMut(usize, &[f64]),
+    ) -> Result<(), MetricError> {
         let rows = predictions.rows() as f64;
         let moments = predictive_moments(predictions);
         let sum = |mean: Option<f64>| mean.map_or(f64::NAN, |mean| mean * rows);
@@ -104,13 +112,25 @@ impl TargetSums {
         }
         self.scores.iter_mut().zip(added).for_each(|(sum, more)| *sum += more);
         let levels = level_grid(CURVE_LEVELS);
-        for pit in pit(predictions) {
+        for (row, pit) in pit(predictions).into_iter().enumerate() {
+            each(row, &COVERAGE_LEVELS.map(|level| f64::from(u8::from(is_central(pit, level)))));
             self.pit[bin_index(pit, PIT_BINS, BinRule::UpperClosed)] += 1.0;
             count(&mut self.covered, &COVERAGE_LEVELS, |level| is_central(pit, level));
             count(&mut self.inside, &levels, |level| is_central(pit, level));
             count(&mut self.below, &levels, |level| pit <= level);
         }
         Ok(())
+    }
+
+    /// The smallest value of each number of a row that is added up by clusters.
+    pub(super) fn least() -> &'static [f64] {
+        &[0.0; COVERAGE_LEVELS.len()]
+    }
+
+    /// The sums over rows of the numbers that are added up by clusters: for each of [`COVERAGE_LEVELS`] 1 where the target lies
+    /// inside the central interval.
+    pub(super) fn moments(&self) -> Vec<Moments> {
+        self.covered.iter().map(|count| Moments::of_count(*count)).collect()
     }
 
     /// Adds other sums.

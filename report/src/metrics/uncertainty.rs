@@ -65,11 +65,13 @@ pub(super) struct RowScratch {
     pub(super) probabilities: Vec<f64>,
     /// Particles that predict each class, `[C]`.
     pub(super) votes: Vec<usize>,
+    /// The log probabilities of one particle, `[C]`.
+    values: Vec<f64>,
 }
 
 impl RowScratch {
     pub(super) fn new(classes: usize) -> Self {
-        Self { probabilities: vec![0.0; classes], votes: vec![0; classes] }
+        Self { probabilities: vec![0.0; classes], votes: vec![0; classes], values: vec![0.0; classes] }
     }
 
     /// Fills the buffers and splits the row's uncertainty; one `exp` an entry. The predictive has the bits of
@@ -80,9 +82,9 @@ impl RowScratch {
         self.votes.fill(0);
         let mut aleatoric = 0.0;
         for particle in 0..particles {
-            let values = log_probs.row(particle, row);
-            self.votes[argmax(values)] += 1;
-            for (sum, &log_prob) in self.probabilities.iter_mut().zip(values) {
+            log_probs.read_row(particle, row, &mut self.values);
+            self.votes[argmax(&self.values)] += 1;
+            for (sum, &log_prob) in self.probabilities.iter_mut().zip(&self.values) {
                 let p = exp(log_prob);
                 *sum += p;
                 // A probability of 0 has log -inf; its term of the entropy is 0.

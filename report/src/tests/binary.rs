@@ -203,7 +203,7 @@ fn sums_of_sites_find_the_same_shift() {
     let rows = shares(&[(0.4, 0.3), (0.6, 0.5)], 500);
     let log_probs = rows.probabilities().iter().map(|p| p.ln() as f32).collect::<Vec<_>>();
     let mut scores = ClientScores::of_classes(2, 15);
-    let log_probs = ParticleLogProbs::from_f32(1, rows.len(), 2, &log_probs).unwrap();
+    let log_probs = ParticleLogProbs::from_f32(1, rows.len(), 2, log_probs).unwrap();
     scores.add_classes(&log_probs, rows.labels()).unwrap();
     let content = Content::Sums { scores: &scores, uncertainty: None };
     let found = verdict(&Report { content, ..report(&rows, None) }).unwrap();

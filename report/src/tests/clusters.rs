@@ -1,7 +1,7 @@
 //! A report on rows that belong together.
 
 use super::*;
-use crate::metrics::{Clusters, share_interval};
+use crate::metrics::{Clusters, Share, share_interval};
 
 fn parsed(report: &Report<'_>) -> Value {
     serde_json::from_str(&render(report).unwrap().json).unwrap()
@@ -148,4 +148,131 @@ fn the_page_says_how_many_clusters_have_the_positive_class() {
     assert_eq!(json["binary"]["positive"]["clusters"], 1);
     let rows = parsed(&report(&four_times(&patients), None));
     assert!(rows["binary"]["positive"].get("clusters").is_none());
+}
+
+/// Sums over the rows `[at..end]` of two classes, added in parts of seven rows, with clusters.
+fn sums(predictions: &ClassPredictions<'_>, rows: std::ops::Range<usize>, clusters: Option<&Clusters>) -> ClientScores {
+    let mut builder = ClientScores::of_classes(2, 15).builder(clusters);
+    let (all, labels): (Vec<usize>, _) = (rows.collect(), predictions.labels());
+    for part in all.chunks(7) {
+        let (first, last) = (part[0], part[part.len() - 1]);
+        let logs = predictions.probabilities()[2 * first..2 * (last + 1)].iter().map(|p| p.ln()).collect();
+        let logs = ParticleLogProbs::new(1, part.len(), 2, logs).unwrap();
+        builder.add_classes(&logs, &labels[first..=last]).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+/// Predictions of two classes for 40 patients with six rows each, of which most have one outcome.
+fn visits() -> (ClassPredictions<'static>, Vec<usize>) {
+    let p = |row: usize| 0.05 + 0.9 * ((row / 6 * 7 + row % 6) % 40) as f64 / 39.0;
+    let outcome = |row: usize| usize::from((row / 6 * 13 % 40) as f64 / 39.0 < p(row) || row % 23 == 5);
+    let probabilities = (0..240).flat_map(|row| [1.0 - p(row), p(row)]).collect();
+    let predictions = ClassPredictions::new((0..240).map(outcome).collect(), 2, probabilities).unwrap();
+    (predictions, (0..240).map(|row| row / 6).collect())
+}
+
+#[test]
+fn sums_of_sites_have_the_standard_errors_of_all_their_clusters() {
+    let (predictions, patients) = visits();
+    // 16 patients at one site and 24 at the other.
+    let cut = 96;
+    let of = |rows: std::ops::Range<usize>| Clusters::new(patients[rows].iter());
+    let (north, south) = (of(0..cut), of(cut..240));
+    let (north, south) = (sums(&predictions, 0..cut, Some(&north)), sums(&predictions, cut..240, Some(&south)));
+    assert_eq!((north.clusters(), south.clusters()), (Some(16), Some(24)));
+    let mut scores = north.without_rows().read(&north.to_values()).unwrap();
+    scores.merge(&south.without_rows().read(&south.to_values()).unwrap()).unwrap();
+    assert_eq!((north.to_values().len(), scores.clusters(), scores.rows()), (14 + 5 * 15 + 8, Some(40), 240));
+    let text = serde_json::to_string(&scores).unwrap();
+    assert_eq!(serde_json::from_str::<ClientScores>(&text).unwrap(), scores);
+
+    // The design effect of the gap is the one of the rows, and the interval is wider by its root.
+    let top = predictions.top_label();
+    let gaps: Vec<f64> =
+        top.confidence.iter().zip(&top.correct).map(|(p, right)| p - f64::from(u8::from(*right))).collect();
+    let effect = Clusters::new(&patients).design_effect(gaps.into_iter().enumerate());
+    assert!(effect > 1.5, "{effect}");
+    let width = |of: &ClientScores| of.signed_gap_interval().map(|of| of.hi - of.lo).unwrap();
+    let by_rows = sums(&predictions, 0..240, None);
+    assert_eq!(by_rows.clusters(), None);
+    assert!((width(&scores) / width(&by_rows) - effect.sqrt()).abs() < 1e-9);
+
+    // A site whose rows are independent counts them.
+    let mut mixed = north.clone();
+    mixed.merge(&sums(&predictions, cut..240, None)).unwrap();
+    let clusters = Clusters::new((0..240).map(|row| if row < cut { patients[row] } else { 1000 + row }));
+    let expected = sums(&predictions, 0..240, Some(&clusters));
+    assert_eq!(mixed.clusters(), Some(16 + 144));
+    assert!((width(&mixed) - width(&expected)).abs() < 1e-12);
+
+    // The verdict and the shares of the report count patients.
+    let sites = vec![
+        SiteScores::of_sums("north".into(), 0, &north, None),
+        SiteScores::of_sums("south".into(), 1, &south, Some(&south)),
+    ];
+    let content = Content::Sums { scores: &scores, uncertainty: None };
+    let run = Some(RunSummary { sites, ..run() });
+    let rendered = render(&Report { run, ..Report::new("sites", content) }).unwrap();
+    let json: Value = serde_json::from_str(&rendered.json).unwrap();
+    assert_eq!(json["overall"]["clusters"], 40);
+    assert!(json["verdict"]["text"].as_str().unwrap().contains("240 rows of 40 clusters"));
+    assert!(
+        json["left_out"]
+            .as_str()
+            .unwrap()
+            .ends_with("the variance of the clusters; the bars of the bins take rows for independent.")
+    );
+    let right = Share::of(Some(&Clusters::new(&patients[..cut])), (0..cut).map(|row| (row, top.correct[row]))).unwrap();
+    let independent = &json["run"]["sites"][0]["clusters"]["independent"]["accuracy"];
+    assert!((independent.as_f64().unwrap() - right.independent).abs() < 1e-9, "{independent}");
+    let interval = right.interval(0.95);
+    let small = format!("<small>{:.1}\u{a0}% to {:.1}\u{a0}%</small>", 100.0 * interval.lo, 100.0 * interval.hi);
+    assert!(rendered.html.contains(&small), "{small}");
+}
+
+#[test]
+fn sums_of_few_patients_say_nothing_and_of_one_have_no_interval() {
+    let (predictions, patients) = visits();
+    let few = Clusters::new(&patients[..54]);
+    let scores = sums(&predictions, 0..54, Some(&few));
+    let content = Content::Sums { scores: &scores, uncertainty: None };
+    assert_eq!(crate::verdict(&Report::new("few", content)).unwrap().kind, "too few rows");
+    let one = Clusters::new([0; 54]);
+    assert_eq!(sums(&predictions, 0..54, Some(&one)).signed_gap_interval(), None);
+    // More rows than clusters were told of, or fewer.
+    let mut builder = ClientScores::of_classes(2, 15).builder(Some(&few));
+    let logs = ParticleLogProbs::new(1, 60, 2, [0.5_f64.ln(); 120].to_vec()).unwrap();
+    assert!(builder.add_classes(&logs, &[0; 60]).is_err());
+    assert!(ClientScores::of_classes(2, 15).builder(Some(&few)).finish().is_err());
+}
+
+#[test]
+fn a_regression_at_sites_counts_patients_in_its_coverages() {
+    // Normals of variance 1 around 0: the central 90 % interval is ± 1.645.
+    let target: Vec<f64> = (0..240).map(|row| if row / 6 % 10 < 2 { 2.0 } else { 0.1 * (row % 7) as f64 }).collect();
+    let all = RegressionPredictions::new(1, vec![0.0; 240], vec![1.0; 240], target).unwrap();
+    let clusters = Clusters::new((0..240).map(|row| row / 6));
+    let mut builder = ClientScores::of_targets().builder(Some(&clusters));
+    builder.add_real(&all).unwrap();
+    let scores = builder.finish().unwrap();
+    assert_eq!(scores.to_values().len(), 231 + 10);
+    let verdict = |scores: &ClientScores| {
+        let content = Content::Sums { scores, uncertainty: None };
+        crate::verdict(&Report::new("regression", content)).unwrap()
+    };
+    let of_rows = all.clone().with_clusters(Some(clusters)).unwrap();
+    let content = Content::Regression { predictions: &of_rows };
+    let of_rows = crate::verdict(&Report::new("regression", content)).unwrap();
+    // Eight of forty patients are outside, 20 % of the rows: beyond chance for 240 rows, and not for 40.
+    let by_chance = |text: &str| text.split("up to ").nth(1).map(|rest| rest.split(')').next().unwrap().to_owned());
+    let found = verdict(&scores);
+    assert!(found.text.contains("240 targets of 40 clusters"), "{}", found.text);
+    assert_eq!(by_chance(&found.text), by_chance(&of_rows.text));
+    let mut alone = ClientScores::of_targets();
+    alone.add_real(&all).unwrap();
+    assert_ne!(by_chance(&found.text), by_chance(&verdict(&alone).text));
+    let site = SiteScores::of_sums("a".into(), 0, &scores, None);
+    let independent = site.clusters.unwrap().independent;
+    assert!((independent["coverage_90"] - 39.0).abs() < 1e-9, "{independent:?}");
 }

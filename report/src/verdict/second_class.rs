@@ -35,9 +35,12 @@ const FEWEST_TOO_MANY: f64 = 5.3;
 
 impl SecondClass {
     /// What sums over so many rows tell, from the sums' mean difference and Brier score.
-    pub fn of_sums(name: String, rows: usize, difference: f64, brier: f64) -> Self {
-        let variance = (0.5 * brier - difference.powi(2)).max(0.0) / (rows.max(2) - 1) as f64;
-        let independent = rows as f64;
+    ///
+    /// # Arguments
+    /// * `independent`: the number of independent rows that tell as much of the difference
+    pub fn of_sums(name: String, (rows, independent): (usize, f64), difference: f64, brier: f64) -> Self {
+        let of_one = rows as f64 / (rows.max(2) - 1) as f64 * (0.5 * brier - difference.powi(2)).max(0.0);
+        let variance = of_one / independent;
         Self { name, independent, difference, standard_error: variance.sqrt(), share: None, slope: None }
     }
 
