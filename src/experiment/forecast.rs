@@ -66,7 +66,7 @@ pub struct Forecaster<'r> {
 /// Who predicts.
 enum By {
     Run(Particles),
-    Client(ClientPredictor),
+    Client(Box<ClientPredictor>),
 }
 
 /// The most numbers of a prediction that are held at once by those who go through rows in blocks.
@@ -144,7 +144,7 @@ impl Finished {
         own_model::is_that_of(&self.card.own_model_fingerprint, &*model, shape.width(), &session)
             .map_err(|problem| RunError::Config(format!("Finished::with_model: {problem}")))?;
         let (by, particles) = match client {
-            Some(client) => (By::Client(client), config.algorithm.particles()),
+            Some(client) => (By::Client(Box::new(client)), config.algorithm.particles()),
             None => {
                 let particles = self.particles(&*model, &session)?;
                 (By::Run(particles.clone()), particles.count())
