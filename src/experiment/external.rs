@@ -12,12 +12,12 @@ use super::finished::Finished;
 use super::recalibrated::Recalibrated;
 use super::row_groups::RowGroups;
 use super::run_dir;
-use super::run_report::write_files;
+use super::run_report::{names_only, write_files};
 use crate::datasets::Targets;
 use crate::error::RunError;
 use crate::federation::labelled::Labelled;
 use crate::metrics::{Clusters, Evaluation};
-use crate::report::{CalibrationResults, Content, Groups, PartitionTable, Report, ReportFiles, RunSummary};
+use crate::report::{CalibrationResults, Content, Groups, Report, ReportFiles, RunSummary};
 
 /// Labelled rows.
 #[derive(Clone, Debug)]
@@ -123,6 +123,7 @@ impl Evaluated {
         let About { title, facts, notes } = about;
         let summary = RunSummary {
             config_toml: run.config_toml.clone(),
+            // The clients of the training are not those of these rows.
             partition: run.card.classes.clone().map(names_only),
             facts: facts.into_iter().chain(of_run(run)).collect(),
             notes,
@@ -133,18 +134,6 @@ impl Evaluated {
         let (bins, seed) = (config.evaluation.bins, config.seed);
         let report = Report { title, content, bins, seed, run: Some(summary), groups: groups.as_ref() };
         write_files(&report, &dir.join(run_dir::REPORT))
-    }
-}
-
-/// The names of the classes alone: the clients of the training are not those of these rows.
-fn names_only(class_names: Vec<String>) -> PartitionTable {
-    PartitionTable {
-        class_names,
-        counts: Vec::new(),
-        validation: Vec::new(),
-        calibration: Vec::new(),
-        test: Vec::new(),
-        clients: Default::default(),
     }
 }
 

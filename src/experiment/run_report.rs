@@ -13,7 +13,8 @@ use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, equal_width};
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{
-    self, ClientsCompared, Comparison, Content, Rendered, Report, ReportError, ReportFiles, RunSummary, SiteScores, csv,
+    self, ClientsCompared, Comparison, Content, PartitionTable, Rendered, Report, ReportError, ReportFiles, RunSummary,
+    SiteScores, csv,
 };
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
@@ -128,7 +129,8 @@ impl Finished {
             Ok(Some(RunSummary {
                 config_toml: self.config_toml.clone(),
                 rounds: summary.rounds.clone(),
-                partition: summary.partition.clone(),
+                // In a federation nobody knows the rows of every class at every site.
+                partition: summary.partition.clone().or_else(|| self.card.classes.clone().map(names_only)),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
                 personal_first: config.algorithm.capabilities().personal,
                 not_judged: self.not_judged(&config),
@@ -247,6 +249,18 @@ impl Finished {
             false => csv::read_regression(&path).map(Labelled::Real),
         }
         .map_err(unreadable)
+    }
+}
+
+/// The table with the names of the classes alone.
+pub(super) fn names_only(class_names: Vec<String>) -> PartitionTable {
+    PartitionTable {
+        class_names,
+        counts: Vec::new(),
+        validation: Vec::new(),
+        calibration: Vec::new(),
+        test: Vec::new(),
+        clients: Default::default(),
     }
 }
 

@@ -135,7 +135,14 @@ fn a_site_and_the_server_count_groups() {
     runs.retain(|name| name != "rows");
     let results = format!("north/state/{}/results", runs[0]);
     assert_eq!(place.table(&format!("{results}/predictions.csv"))[0][3], "cluster");
-    assert_eq!(place.json(&format!("{results}/report/report.json"))["overall"]["clusters"], 40);
+    let own = place.json(&format!("{results}/report/report.json"));
+    assert_eq!(own["overall"]["clusters"], 40);
+    // Classes have their names, although no site tells how many rows each has.
+    assert_eq!(
+        (&own["binary"]["positive"]["name"], &own["binary"]["positive"]["other"]),
+        (&"well".into(), &"ill".into())
+    );
+    assert!(place.text("run/report/report.html").contains("<td>well</td>"));
     let report = place.json("run/report/report.json");
     assert_eq!((&report["overall"]["n"], &report["overall"]["clusters"]), (&480.into(), &80.into()));
     let text = report["verdict"]["text"].as_str().unwrap();
