@@ -1,8 +1,11 @@
 //! The rows that clients do not train on: their test rows, and those for validation and calibration.
 
-use super::partitions::{assign, assigned, classes_of, with_counts, with_tests};
+use super::partitions::{
+    any_config, assign, assigned, assigned_or_refused, classes_of, labelled, with_counts, with_tests,
+};
 use fedstein_datasets::partition::{ByColumn, CyclicLabels, FedwbaReference, Iid, LabelRatio, PartitionScheme};
-use fedstein_datasets::{PartitionConfig, Targets, partition};
+use fedstein_datasets::{Dataset, Partition, PartitionConfig, Targets, partition};
+use proptest::prelude::*;
 use rand::{SeedableRng, rngs::ChaCha8Rng};
 use std::collections::HashSet;
 
@@ -117,4 +120,137 @@ fn a_row_of_several_clients_is_held_out_of_all_of_them() {
     }
     let notes = partition.notes.join("\n");
     assert!(notes.contains("not disjoint: 280 rows belong to clients that have other classes besides"), "{notes}");
+}
+
+#[test]
+fn rows_of_a_class_with_few_rows_at_each_client_are_held_out_in_its_share() {
+    // 30 clients with 18 rows of one class and 2 of the other, of which a fifth of the rows is 4 at each and 12 in all.
+    let data = Dataset {
+        clients: Some((0..600).map(|row| row / 20).collect()),
+        client_names: Some((0..30).map(|client| format!("h{client}")).collect()),
+        ..labelled((0..600).map(|row| usize::from(row % 20 >= 18)).collect(), 2)
+    };
+    let held = |seed: u64, of: fn(&Partition, usize) -> &[usize], (validation, calibration): (f64, f64)| {
+        let config = PartitionConfig { scheme: PartitionScheme::ByColumn(ByColumn {}), validation, calibration };
+        let partition = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let rows: Vec<usize> = (0..30).flat_map(|client| of(&partition, client).to_vec()).collect();
+        assert_eq!(rows.len(), 120);
+        rows.iter().filter(|row| *row % 20 >= 18).count()
+    };
+    let seeds = 1..=40;
+    let validation: usize = seeds.clone().map(|seed| held(seed, Partition::validation, (0.2, 0.0))).sum();
+    let calibration: usize = seeds.map(|seed| held(seed, Partition::calibration, (0.25, 0.2))).sum();
+    // At each client one of the two at most, with the probability 0.4: 12 ± 2.7 in all.
+    for held in [validation, calibration] {
+        assert!((held as f64 / 40.0 - 12.0).abs() < 2.0, "{held}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn training_and_validation_rows_are_those_assigned_and_one_row_stays(
+        config in any_config(),
+        labels in (2usize..7).prop_flat_map(|classes| {
+            (Just(classes), proptest::collection::vec(0..classes, 1..300))
+        }),
+        share in 0.0f64..1.0,
+        seed: u64,
+    ) {
+        let data = labelled(labels.1, labels.0);
+        let Some(all) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
+        let config = PartitionConfig { scheme: config, validation: share, calibration: 0.0 };
+        let held = partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        for (client, rows) in all.clients().iter().enumerate() {
+            prop_assert_eq!(&assigned(&held, client), rows);
+            prop_assert!(!held.clients()[client].is_empty());
+            let expected = ((rows.len() as f64 * share + 0.5) as usize).min(rows.len() - 1);
+            prop_assert_eq!(held.validation(client).len(), expected);
+            // Every class gives its share of the rows that are held out, to within a row.
+            let counts = |rows: &[usize], class| rows.iter().filter(|&&row| data.labels().unwrap()[row] == class).count();
+            for class in 0..labels.0 {
+                let (out, of) = (counts(held.validation(client), class) as f64, counts(rows, class) as f64);
+                prop_assert!((out - of * share).abs() <= 1.5, "{} of {} at {}", out, of, share);
+            }
+        }
+        prop_assert_eq!(&held, &partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap());
+    }
+
+    #[test]
+    fn calibration_rows_are_neither_trained_nor_validated_on_and_leave_the_validation_rows_as_they_were(
+        config in any_config(),
+        labels in (2usize..8).prop_flat_map(|classes| {
+            (Just(classes), proptest::collection::vec(0..classes, 1..300))
+        }),
+        (validation, calibration) in (0.0f64..0.5, 0.0f64..0.5),
+        seed: u64,
+    ) {
+        let data = labelled(labels.1, labels.0);
+        let Some(all) = assigned_or_refused(&config, &data, seed)? else { return Ok(()) };
+        let with = |calibration| {
+            let config = PartitionConfig { scheme: config.clone(), validation, calibration };
+            partition(&config, &data, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap()
+        };
+        let (without, held) = (with(0.0), with(calibration));
+        prop_assert_eq!(&held, &with(calibration));
+        for (client, rows) in all.clients().iter().enumerate() {
+            // Each row once: `assigned` lists training, validation and calibration rows.
+            prop_assert_eq!(&assigned(&held, client), rows);
+            prop_assert_eq!(held.validation(client), without.validation(client));
+            let kept = rows.len() - held.validation(client).len();
+            let expected = ((rows.len() as f64 * calibration + 0.5) as usize).min(kept - 1);
+            prop_assert_eq!(held.calibration(client).len(), expected);
+            let counts = |rows: &[usize], class| rows.iter().filter(|&&row| data.labels().unwrap()[row] == class).count();
+            for class in 0..labels.0 {
+                let (out, of) = (counts(held.calibration(client), class) as f64, counts(rows, class) as f64);
+                prop_assert!((out - of * calibration).abs() <= 3.0, "{} of {} at {}", out, of, calibration);
+            }
+        }
+        let calibrating = held.calibrating();
+        prop_assert!(held.pooled(data.rows()).iter().all(|row| calibrating.binary_search(row).is_err()));
+    }
+
+    #[test]
+    fn a_client_is_tested_on_exactly_the_classes_assigned_to_it(
+        config in any_config(),
+        (classes, train, test) in (2usize..7).prop_flat_map(|classes| {
+            let labels = |least| proptest::collection::vec(0..classes, least..200);
+            (Just(classes), labels(1), labels(0))
+        }),
+        validation in 0.0f64..0.9,
+        seed in 0u64..1_000_000,
+    ) {
+        let (train, test) = (labelled(train, classes), labelled(test, classes));
+        if assigned_or_refused(&config, &train, seed)?.is_none() { return Ok(()) }
+        let label = matches!(config, PartitionScheme::LabelsPerClient(_) | PartitionScheme::CyclicLabels(_));
+        let everything = matches!(config, PartitionScheme::Iid(_));
+        let shared = matches!(config, PartitionScheme::Pfedgp(_));
+        let config = PartitionConfig { scheme: config, validation, calibration: 0.0 };
+        let partition = with_tests(&config, &train, &test, seed);
+        let mut seen = vec![0; test.rows()];
+        for client in 0..partition.clients().len() {
+            let rows = partition.test(client);
+            prop_assert!(rows.windows(2).all(|pair| pair[0] < pair[1]));
+            rows.iter().for_each(|&row| seen[row] += 1);
+            let held = classes_of(&train, &assigned(&partition, client));
+            if everything {
+                prop_assert_eq!(rows.len(), test.rows());
+            } else {
+                prop_assert!(classes_of(&test, rows).iter().all(|class| held.contains(class)));
+            }
+            if label {
+                let all = (0..test.rows()).filter(|&row| held.contains(&test.labels().unwrap()[row]));
+                prop_assert_eq!(rows, all.collect::<Vec<_>>());
+            }
+        }
+        if shared {
+            // Disjoint, and no row of a class that is assigned is left out.
+            let assigned = classes_of(&train, &(0..train.rows()).collect::<Vec<_>>());
+            for (row, times) in seen.into_iter().enumerate() {
+                prop_assert_eq!(times, usize::from(assigned.contains(&test.labels().unwrap()[row])));
+            }
+        }
+        prop_assert_eq!(&partition, &with_tests(&config, &train, &test, seed));
+    }
 }
