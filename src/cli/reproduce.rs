@@ -58,8 +58,8 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Only runs with this in their name, panel/series or panel/case/series
-    #[arg(long, value_name = "SUBSTRING")]
+    /// Only the run of this name, panel/series or panel/case/series, or runs with this in their name
+    #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
 
     /// How the runs are carried out.

@@ -38,8 +38,8 @@ pub struct StudyOrder {
     #[command(flatten)]
     pub data_dir: DataDir,
 
-    /// Only runs with this in their name, such as a variant's; the tables show all kept runs
-    #[arg(long, value_name = "SUBSTRING")]
+    /// Only the run of this name, setting/variant, or runs with this in their name; the tables show all kept runs
+    #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
 
     /// How the runs are carried out.

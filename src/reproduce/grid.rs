@@ -29,7 +29,7 @@ pub struct Wanted {
     pub seeds: Option<RangeInclusive<u64>>,
     /// The backend; `None` for the figure's own.
     pub backend: Option<String>,
-    /// A substring of the names (`panel/case/series`) to which the runs are restricted.
+    /// The name of the only runs (`panel/case/series`), or a part of the names of several.
     pub only: Option<String>,
 }
 
@@ -130,18 +130,26 @@ impl Grid {
                 for &series_at in &panel.series {
                     let series = &figure.series[series_at];
                     let config = merged(figure, panel, series, &point, wanted.scale);
-                    let name = name(panel, &point.case, series).to_lowercase();
                     cells.push(Cell {
                         panel: panel_at,
                         series: series_at,
                         slot,
-                        wanted: wanted.only.as_ref().is_none_or(|only| name.contains(&only.to_lowercase())),
+                        wanted: true,
                         case: point.case.clone(),
                         x: point.x,
                         text: to_toml(&config),
                     });
                 }
             }
+        }
+        if let Some(only) = &wanted.only {
+            let only = only.to_lowercase();
+            let name = |cell: &Cell| {
+                name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series]).to_lowercase()
+            };
+            let is_name = cells.iter().any(|cell| name(cell) == only);
+            let wants = |name: String| if is_name { name == only } else { name.contains(&only) };
+            cells.iter_mut().for_each(|cell| cell.wanted = wants(name(cell)));
         }
         // A scatter plot needs the runs of its horizontal axis, whatever part is wanted.
         let bases: BTreeSet<(usize, usize)> = cells.iter().filter(|c| c.wanted).map(|c| (c.panel, c.slot)).collect();

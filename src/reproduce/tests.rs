@@ -217,6 +217,10 @@ fn only_picks_by_the_name_of_panel_case_and_series_whatever_its_case() {
     let figure = parse(SMALL).unwrap();
     let count = |only| Grid::new(&figure, &wanted(Scale::Full, Some(only))).count();
     assert_eq!((count("rounds/"), count("Rounds/FedAvg"), count("sweep/2/"), count("nothing")), (3, 1, 3, 0));
+    // The whole name of one run, which begins another's.
+    let figure = parse(&SMALL.replace("id = \"svgd\"", "id = \"dsvgd-all\"")).unwrap();
+    let count = |only| Grid::new(&figure, &wanted(Scale::Full, Some(only))).count();
+    assert_eq!((count("rounds/dsvgd"), count("rounds/dsvgd-"), count("ounds/dsvgd")), (1, 1, 2));
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Chosen {
     pub seeds: Option<u64>,
     /// The backend; `None` for that of the configs.
     pub backend: Option<String>,
-    /// A substring of the names of runs to which they are restricted.
+    /// The name of the only runs, or a part of the names of several.
     pub only: Option<String>,
 }
 

@@ -108,7 +108,7 @@ fn all_appear_again(path: &Path, delimiter: u8) -> Result<bool, DataError> {
 
 /// Whether the first line has names although it has numbers too. Its cells must all be different, and none of its texts may
 /// occur again in its column. Also, it must have the only text of a column of numbers, or its numbers must count the columns
-/// from 0, as those that pandas writes.
+/// from 0, as those that pandas writes, or from 1.
 fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bool, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     lines.header(Header::No, &[], &Notation::default())?;
@@ -120,7 +120,7 @@ fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bo
     if !first.iter().all(|cell| seen.insert(cell)) {
         return Ok(false);
     }
-    let are_counted = count_from_0(&first, notations);
+    let are_counted = count_columns(&first, notations);
     let texts: Vec<usize> = (0..first.len()).filter(|column| is_name(&first[*column], notations)).collect();
     let (mut heads, mut numbers) = (texts.clone(), vec![0; first.len()]);
     while (are_counted || !heads.is_empty()) && lines.next()? {
@@ -134,12 +134,11 @@ fn heads_numbers(path: &Path, delimiter: u8, notations: &Notations) -> Result<bo
     Ok(are_counted || heads.iter().any(|&column| numbers[column] > 0))
 }
 
-/// Whether the numbers of a line are 0, 1, 2 and so on, at least three of them.
-fn count_from_0(cells: &ByteRecord, notations: &Notations) -> bool {
-    let numbers = cells.iter().filter(|cell| is_number(cell, notations));
-    let counted = numbers.enumerate().map(|(at, cell)| cell == at.to_string().as_bytes());
-    let found: Vec<bool> = counted.collect();
-    found.len() >= 3 && found.iter().all(|is_next| *is_next)
+/// Whether the numbers of a line are 0, 1, 2 and so on, or 1, 2, 3 and so on, at least three of them.
+fn count_columns(cells: &ByteRecord, notations: &Notations) -> bool {
+    let numbers: Vec<&[u8]> = cells.iter().filter(|cell| is_number(cell, notations)).collect();
+    let count_from = |first: usize| (first..).zip(&numbers).all(|(at, cell)| *cell == at.to_string().as_bytes());
+    numbers.len() >= 3 && (count_from(0) || count_from(1))
 }
 
 /// Whether a cell is a number with either decimal mark.
@@ -300,6 +299,11 @@ mod tests {
             // As pandas names columns, with and without its index; a row that counts has a text that is there again.
             ("0,1,2,y\n5,2,1,a\n3,4,1,b\n", true),
             (",0,1,2\n0,5,2,1\n1,3,4,1\n", true),
+            ("1,2,3,outcome\n5,2,1,a\n3,4,1,b\n", true),
+            ("id,1,2,3\n5,2,1,a\n3,4,1,b\n", true),
+            ("1,2,3,a\n5,2,1,a\n3,4,1,b\n", false),
+            ("1,2,4,outcome\n5,2,1,a\n3,4,1,b\n", false),
+            ("2,3,4,outcome\n5,2,1,a\n3,4,1,b\n", false),
             ("0,1,2,a\n5,2,1,a\n3,4,1,b\n", false),
             ("0,1,y\n1,2,a\n3,4,b\n", false),
             // A measured value that is not a number, in the first row.
