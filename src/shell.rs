@@ -1,4 +1,4 @@
-//! Command lines for messages, quoted so that a POSIX shell reads them as they are meant.
+//! Command lines for messages, quoted so that a POSIX shell, or on Windows PowerShell and `cmd`, reads them as they are meant.
 
 use std::path::{Path, PathBuf};
 
@@ -15,21 +15,23 @@ pub fn line(words: &[&str]) -> String {
     words.iter().map(|word| self::word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word, between single quotes where a shell would read it otherwise.
+/// A word, between quotes where a shell would read it otherwise.
 fn word(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
+    let plain = if cfg!(windows) { "-_./\\:=+" } else { "-_./,:=+@%" };
+    let is_plain = |c: char| c.is_alphanumeric() || plain.contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
+        // Both shells of Windows know these quotes. No name of a file has them, and strings of TOML may have the others.
+        false if cfg!(windows) => format!("\"{}\"", text.replace('"', "'")),
         false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(unix)]
     fn a_shell_reads_the_words_back() {
         let words = ["a-b_1.toml", "Süd Haus/site.toml", "it's", "$HOME", "a;b", "", "*", "x,y=1"];
         let script = format!("printf '%s\\n' {}", line(&words));
@@ -38,5 +40,20 @@ mod tests {
         let sites = ["a.toml", "b c.toml"].map(PathBuf::from);
         assert_eq!(resume(Path::new("runs/a"), &[]), "fedstein train --resume runs/a");
         assert_eq!(resume(Path::new("runs/a"), &sites), "fedstein train --resume runs/a --sites 'a.toml,b c.toml'");
+    }
+}
+
+#[cfg(all(test, windows))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_shells_read_the_words_back() {
+        let (run, sites) = (Path::new(r"runs\a"), [r"0\site.toml", r"St Mary\site.toml"].map(PathBuf::from));
+        assert_eq!(resume(run, &[]), r"fedstein train --resume runs\a");
+        let both = r#"fedstein train --resume runs\a --sites "0\site.toml,St Mary\site.toml""#;
+        assert_eq!(resume(run, &sites), both);
+        // PowerShell takes what stands between commas for a list.
+        assert_eq!(line(&["a,b", r#"{ a = ["x", 9] }"#]), r#""a,b" "{ a = ['x', 9] }""#);
     }
 }

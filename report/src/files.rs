@@ -33,6 +33,10 @@ const WITHOUT_LENGTH: u64 = 1 << 31;
 /// # Errors
 /// The file cannot be read, or does not end.
 pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    // Windows would say that access is denied.
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
     let file = File::open(path)?;
     let meta = file.metadata()?;
     let most = if meta.is_file() { meta.len().max(WITHOUT_LENGTH) } else { WITHOUT_LENGTH };

@@ -25,6 +25,9 @@ pub struct Lock {
     file: File,
     /// The reason why nothing is locked, where the file system does not support locks.
     unsupported: Option<String>,
+    /// After the file, which can be removed on Windows when it is closed.
+    #[cfg(windows)]
+    _unused: Unused,
 }
 
 impl Lock {
@@ -44,20 +47,27 @@ impl Lock {
             let reason = format!("`{LOCK}` is a link, which is not followed; remove it");
             return Err(LockError::Io(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
-        for _ in 0..ATTEMPTS {
-            let mut file = File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(LockError::Io)?;
+        for attempt in 0..ATTEMPTS {
+            let mut file = match File::options().read(true).write(true).create(true).truncate(false).open(&path) {
+                Ok(file) => file,
+                Err(error) if attempt < REMOVALS && is_being_removed(&error) => {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+                Err(error) => return Err(LockError::Io(error)),
+            };
             let unsupported = match lock(&file) {
                 Ok(()) => None,
                 Err(TryLockError::WouldBlock) => return Err(LockError::Held(holder(&mut file))),
                 Err(TryLockError::Error(error)) => Some(error.to_string()),
             };
-            let mut lock = Self { path: path.clone(), file, unsupported };
+            let mut lock = Self {
+                path: path.clone(),
+                file,
+                unsupported,
+                #[cfg(windows)]
+                _unused: Unused(path.clone()),
+            };
             // The previous holder may have removed the file after we had opened it.
             if is_there(&lock).map_err(LockError::Io)? {
                 // The text that names this process is only informative: the lock holds without it.
@@ -103,7 +113,7 @@ impl Lock {
                 Err(error) => Err(error),
             }
         }
-        // On other systems the file is never removed while a process may have it open.
+        // On other systems the file is never removed while a process has it open.
         #[cfg(not(unix))]
         Ok(true)
     }
@@ -118,11 +128,39 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file is removed while it is still locked, so that no other process's file is removed.
+        // On Unix the file is removed while it is still locked, so that no other process's file is removed.
         if cfg!(unix) && self.unsupported.is_none() && self.is_there().unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// The file of a lock, which is removed when this is dropped, unless a process has it open.
+#[cfg(windows)]
+#[derive(Debug)]
+struct Unused(PathBuf);
+
+#[cfg(windows)]
+impl Drop for Unused {
+    fn drop(&mut self) {
+        use std::os::windows::fs::OpenOptionsExt;
+        // Opened alone or not at all, so that no process loses the file of its lock.
+        drop(File::options().access_mode(DELETE).share_mode(0).custom_flags(DELETE_ON_CLOSE).open(&self.0));
+    }
+}
+
+/// The right to remove a file, of the Windows API.
+#[cfg(windows)]
+const DELETE: u32 = 0x0001_0000;
+/// The flag of a file that is removed when it is closed, of the Windows API.
+#[cfg(windows)]
+const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+
+/// Whether a lock file cannot be opened because another process is removing it.
+fn is_being_removed(error: &io::Error) -> bool {
+    const ACCESS_DENIED: i32 = 5;
+    const SHARING_VIOLATION: i32 = 32;
+    cfg!(windows) && matches!(error.raw_os_error(), Some(ACCESS_DENIED | SHARING_VIOLATION))
 }
 
 /// Locks a file, in a second attempt where somebody only looks whether it is locked ([`Lock::holder_of`]).
@@ -138,6 +176,9 @@ fn lock(file: &File) -> Result<(), TryLockError> {
 
 /// How often a directory is locked anew, because its lock file was removed meanwhile.
 const ATTEMPTS: usize = 1000;
+
+/// How many of them wait for the end of a removal.
+const REMOVALS: usize = 25;
 
 /// A time in which a look at a lock has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -198,7 +239,7 @@ mod tests {
         let text = fs::read_to_string(dir.path().join(LOCK)).unwrap();
         assert!(text == us() && held(dir.path()) == us(), "{text}");
         drop(lock);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), usize::from(!cfg!(unix)));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[cfg(unix)]

@@ -52,9 +52,6 @@ pub struct Artifacts {
     /// Whether the directory holds checkpoints and none of a run's other files: `dir` is then `None`.
     only_checkpoints: bool,
     resolved: Resolved,
-    dir: Option<RunDir>,
-    /// The lock on the directory of a resumed run, until the directory is open; with checkpoints alone, to the end.
-    lock: Option<Lock>,
     rounds: Option<RoundsCsv<File>>,
     /// The files to which rounds append lines; each is created with its first line.
     logs: BTreeMap<&'static str, File>,
@@ -67,6 +64,10 @@ pub struct Artifacts {
     notes: Vec<String>,
     provenance: Provenance,
     name: String,
+    /// After the files in it, which Windows does not remove while they are open.
+    dir: Option<RunDir>,
+    /// The lock on the directory of a resumed run, until the directory is open; with checkpoints alone, to the end.
+    lock: Option<Lock>,
 }
 
 impl Artifacts {

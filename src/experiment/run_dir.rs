@@ -107,12 +107,32 @@ pub struct RunDir {
     kept: bool,
     /// Whether the directory existed already. It is then never removed itself, for it may be the working directory.
     existed: bool,
-    /// The parents that were created with it, the innermost first.
-    parents: Vec<PathBuf>,
     /// The directory next to it that holds the files which `--force` replaces.
     former: Option<PathBuf>,
-    /// The lock. It is the last field, so that it is released after everything else.
+    /// The lock. It is released when the directory is empty again.
     lock: Lock,
+    /// After the lock, whose file is in the innermost one.
+    created: Created,
+}
+
+/// Directories that did not exist, the innermost first. They are removed when this is dropped, if they are empty.
+#[derive(Debug)]
+struct Created(Vec<PathBuf>);
+
+impl Created {
+    /// Those of a directory that is about to be created with its parents.
+    fn with(path: &Path) -> Self {
+        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        Self(path.ancestors().take_while(missing).map(Path::to_path_buf).collect())
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        for directory in &self.0 {
+            let _ = fs::remove_dir(directory);
+        }
+    }
 }
 
 impl RunDir {
@@ -123,8 +143,6 @@ impl RunDir {
     /// process works in it, or a file-system operation fails.
     pub fn create(path: &Path, force: bool) -> Result<Self, RunDirError> {
         let existed = content(path)?.is_some();
-        let missing = |parent: &&Path| !parent.as_os_str().is_empty() && !parent.exists();
-        let parents: Vec<PathBuf> = path.ancestors().skip(1).take_while(missing).map(Path::to_path_buf).collect();
         // A directory that is not a run's gets no lock: it is refused unchanged.
         if let Err(error) = replaceable(path, force) {
             if matches!(error, RunDirError::Exists(_)) && path.join(LOCK).exists() {
@@ -137,15 +155,12 @@ impl RunDir {
             });
         }
         let not_writable = |source| RunDirError::NotWritable { path: path.to_path_buf(), source };
+        let created = Created::with(path);
         fs::create_dir_all(path).map_err(not_writable)?;
-        let lock = lock(path, not_writable).inspect_err(|_| {
-            let created = Some(path).filter(|_| !existed).into_iter().chain(parents.iter().map(PathBuf::as_path));
-            // Only empty directories are removed.
-            created.for_each(|path| drop(fs::remove_dir(path)));
-        })?;
+        let lock = lock(path, not_writable)?;
         // Before the lock was acquired, another process may have replaced the content, so it is checked again.
         let former = replaceable(path, force)?.then(|| set_aside(path)).transpose()?;
-        Ok(Self { path: path.to_path_buf(), kept: false, existed, parents, former, lock })
+        Ok(Self { path: path.to_path_buf(), kept: false, existed, former, lock, created })
     }
 
     /// Locks the directory of a run that is to be resumed.
@@ -173,7 +188,8 @@ impl RunDir {
         for file in of_run.chain(of_report.map(|name| report.join(name))) {
             fs::remove_file(&file).map_err(io_error("remove", &file))?;
         }
-        Ok(Self { path: path.to_path_buf(), kept: true, existed: true, parents: Vec::new(), former: None, lock })
+        let created = Created(Vec::new());
+        Ok(Self { path: path.to_path_buf(), kept: true, existed: true, former: None, lock, created })
     }
 
     /// A warning for the user where the directory could not be locked.
@@ -187,6 +203,7 @@ impl RunDir {
     /// The files that `--force` replaced cannot be removed.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         self.kept = true;
+        self.created.0.clear();
         if let Some(former) = self.former.take() {
             fs::remove_dir_all(&former).map_err(io_error("remove", &former))?;
         }
@@ -229,10 +246,6 @@ impl Drop for RunDir {
         if let Some(former) = &self.former {
             let _ = move_content(former, &self.path).and_then(|()| fs::remove_dir(former));
         }
-        for parent in &self.parents {
-            // `remove_dir` removes the parent only if it is empty.
-            let _ = fs::remove_dir(parent);
-        }
     }
 }
 
@@ -269,6 +282,8 @@ fn must_have_begun(path: &Path) -> Result<Vec<String>, RunDirError> {
 fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
+        // Windows does not say so.
+        Err(_) if path.ancestors().any(Path::is_file) => return Err(RunDirError::NotADirectory(path.to_path_buf())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return Err(RunDirError::NotADirectory(path.to_path_buf()));

@@ -38,6 +38,10 @@ struct Site {
     bytes: Arc<AtomicU64>,
 }
 
+/// The flag of a process that Ctrl-C does not reach, of the Windows API.
+#[cfg(windows)]
+const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+
 /// A running process, which is ended when this is dropped.
 #[derive(Debug)]
 struct Process {
@@ -74,6 +78,8 @@ impl Pipes {
         // Ctrl-C ends the server, which ends its sites: they get no signal of their own.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        #[cfg(windows)]
+        std::os::windows::process::CommandExt::creation_flags(&mut command, NEW_PROCESS_GROUP);
         let cannot = |error| format!("cannot start `{}`: {error}", self.program.display());
         let mut child = command.spawn().map_err(cannot)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

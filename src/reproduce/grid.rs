@@ -144,9 +144,8 @@ impl Grid {
         }
         if let Some(only) = &wanted.only {
             let only = only.to_lowercase();
-            let name = |cell: &Cell| {
-                name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series]).to_lowercase()
-            };
+            let name =
+                |cell: &Cell| name(&figure.panels[cell.panel], &cell.case, &figure.series[cell.series]).to_lowercase();
             let is_name = cells.iter().any(|cell| name(cell) == only);
             let wants = |name: String| if is_name { name == only } else { name.contains(&only) };
             cells.iter_mut().for_each(|cell| cell.wanted = wants(name(cell)));

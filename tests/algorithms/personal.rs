@@ -203,7 +203,7 @@ fn a_method_with_all_rows_in_one_place_has_no_clients_to_score() {
 fn regressions_are_scored_in_the_units_of_the_data() {
     let text = r#"
         rounds = 2
-        data = { kind = "csv", path = "CSV", target = "y", task = "regression", test_fraction = 0.5 }
+        data = { kind = "csv", path = 'CSV', target = "y", task = "regression", test_fraction = 0.5 }
         partition = { kind = "iid", clients = 2, validation = 0.2 }
         model = { kind = "bnn", hidden = [4] }
         algorithm = { kind = "fedavg", local_steps = 5 }

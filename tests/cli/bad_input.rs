@@ -128,7 +128,7 @@ fn a_command_that_this_build_has_not_says_how_to_build_it() {
 #[test]
 fn a_config_that_cannot_be_read_is_named() {
     let place = Place::new();
-    place.refuses("train gone.toml", &["`gone.toml`", "No such file"]);
+    place.refuses("train gone.toml", &["`gone.toml`", "(os error 2)"]);
     place.refuses("train .", &["`.`", "directory"]);
     place.write("mine.toml", "rounds = = 2\n");
     place.refuses("train mine.toml", &["mine.toml, line 1, column", "not valid TOML"]);

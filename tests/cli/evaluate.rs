@@ -339,7 +339,7 @@ fn other_data_need_a_target_and_what_is_there_is_not_replaced() {
     place.write("theirs/report/notes.txt", "theirs");
     place.refuses("evaluate run --input more.csv --out theirs --force", &["`theirs` holds no `report/report.json`"]);
     place.refuses("evaluate gone --input more.csv", &["gone/summary.json"]);
-    place.refuses("evaluate run --input gone.csv", &["gone.csv", "No such file"]);
+    place.refuses("evaluate run --input gone.csv", &["gone.csv", "(os error 2)"]);
     place.refuses("evaluate run --input more.csv --level 0.9 --out x", &["level 0.9: ", "no prediction sets"]);
 }
 

@@ -30,7 +30,6 @@ fn covertype() -> Option<PathBuf> {
     Some(Path::new(&directory?).join("covertype/covtype.binary.csv.gz"))
 }
 
-#[cfg(unix)]
 #[test]
 fn the_worked_example_runs_as_it_stands_and_prints_what_it_says() {
     let Some(file) = covertype() else { return };

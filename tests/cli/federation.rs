@@ -1,8 +1,11 @@
 //! `fedstein train --sites`: a server and its sites as processes of one machine.
 
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{
+    process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
+};
 
 use super::place::{Place, works};
 

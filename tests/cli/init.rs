@@ -1,6 +1,6 @@
 //! `fedstein init`: the config that it writes for a table trains as it stands, and says what is left out.
 
-use super::place::{Place, gzip, pets, prices};
+use super::place::{Place, gzip, in_shell, pets, prices};
 
 /// Few steps, for a config that the command has written.
 const SHORT: &str = "--set rounds=2 --set algorithm.local_steps=5 --set algorithm.particles=3 --quiet";
@@ -568,7 +568,8 @@ fn cells_that_the_user_declares_missing_are_so_in_the_first_config() {
     assert!(left_out.contains("declared with --missing-values"), "{left_out}");
     let said = place.works("init cases.csv").stdout;
     assert!(said.contains("`age` (`unknown` in 12 rows, all others are numbers)"), "{said}");
-    assert!(said.contains("--missing-values '{ age = [\"unknown\", 999], dose = [-99] }' --force"), "{said}");
+    let both = in_shell("{ age = [\"unknown\", 999], dose = [-99] }");
+    assert!(said.contains(&format!("--missing-values {both} --force")), "{said}");
 
     for (cells, value) in [
         ("999,unknown,-99", "missing_values = [999, \"unknown\", -99]"),

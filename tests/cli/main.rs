@@ -8,6 +8,7 @@ mod client;
 mod clusters;
 mod data;
 mod evaluate;
+#[cfg(unix)]
 mod example;
 mod federation;
 mod init;

@@ -132,7 +132,7 @@ fn rows_that_do_not_fit_the_model_are_refused_with_line_and_column() {
         place.write("new.csv", text);
         place.refuses("predict run --input new.csv --out p.csv", &[&words[..], &["new.csv"]].concat());
     }
-    place.refuses("predict run --input gone.csv", &["gone.csv", "No such file"]);
+    place.refuses("predict run --input gone.csv", &["gone.csv", "(os error 2)"]);
     place.refuses("predict run --input run", &["run: is a directory"]);
 }
 

@@ -317,8 +317,8 @@ fn predictions_that_cannot_be_scored_are_refused_with_line_and_column() {
     }
     place.write("p.csv", [b"label,p_1\n1,".as_slice(), &[0xff, 0xfe]].concat());
     place.refuses("report --predictions p.csv", &["p.csv, line 2", "UTF-8"]);
-    place.refuses("report --predictions gone.csv", &["gone.csv", "No such file"]);
-    place.refuses("report --predictions .", &[".: Is a directory"]);
+    place.refuses("report --predictions gone.csv", &["gone.csv", "(os error 2)"]);
+    place.refuses("report --predictions .", &[".: is a directory"]);
     place.refuses("report gone", &["gone/summary.json", "is this the directory of a finished run?"]);
     place.refuses("report", &["RUN_DIR"]);
 }

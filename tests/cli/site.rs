@@ -151,7 +151,7 @@ fn the_json_has_no_value_of_a_row_no_path_and_no_count_of_a_class() {
     for row in 0..12 {
         assert!(!printed.contains(&ph(row)) && !printed.contains(&flow(row)), "row {row} in {printed}");
     }
-    let here = sites.0.path("").display().to_string();
+    let here = sites.0.path("").display().to_string().replace('\\', "/");
     for word in ["csv", "sites", "state", here.trim_end_matches('/')] {
         assert!(!printed.contains(word), "{word} in {printed}");
     }

@@ -1,6 +1,6 @@
 //! The rehearsal of a federation: `fedstein site split`, and the sites that it makes.
 
-use super::place::Place;
+use super::place::{Place, command_in};
 
 #[test]
 fn results_that_leave_out_a_site_say_so_in_their_files() {
@@ -32,7 +32,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     assert_eq!(place.names("rehearsal"), ["0", "1", "2", "3", "run.toml"]);
     assert_eq!(place.names("rehearsal/2"), ["site.toml", "test.csv", "train.csv"]);
     // The command that it prints works as it stands.
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    let command = command_in(&printed);
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
     let (here, sites) = (place.json("runs/here/summary.json"), place.json("runs/sites/summary.json"));
@@ -60,7 +60,7 @@ fn the_sites_of_a_regression_with_held_out_rows_train_to_its_bits() {
                 --set partition.clients=3 --set algorithm.local_steps=5 --set algorithm.particles=3";
     place.works(&format!("train --quiet {keys} --out runs/here"));
     let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    let command = command_in(&printed);
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));
     // The target has the scale of the rows that are trained on: 51 of 72, as the sites' files have them.
@@ -92,7 +92,7 @@ fn the_sites_of_a_table_with_a_positive_class_weights_and_groups_train_to_its_bi
     assert_eq!([0, 1, 2].map(|site| place.text(&format!("rehearsal/{site}/train.csv")).lines().count()), [16, 16, 19]);
     assert!(place.text("rehearsal/0/train.csv").starts_with("target_,group_,group,target\n"));
     assert!(place.text("rehearsal/0/site.toml").contains("group_column = \"group_\"\n"));
-    let command = printed.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
+    let command = command_in(&printed);
     place.works(&format!("{command} --quiet --out runs/sites"));
     assert_eq!(place.json("runs/sites/model.json")["classes"], serde_json::json!(["dead", "alive"]));
     assert!(place.bytes("runs/here/particles.safetensors") == place.bytes("runs/sites/particles.safetensors"));

@@ -1,7 +1,7 @@
 //! `[stop]` and a plateau of `[lr_schedule]` by validation rows that the sites of a federation hold: the end and the results
 //! are those of a run in one process.
 
-use super::place::{Place, numbers, prices};
+use super::place::{Place, command_in, numbers, prices};
 
 /// Clients with three labels each, so that a round may well be worse than the one before.
 const KEYS: &str = "--set algorithm.kind=dsvgd --set algorithm.particles=4 --set algorithm.local_steps=20 \
@@ -33,8 +33,7 @@ fn best_round(place: &Place, run: &str) -> usize {
 fn split(place: &Place, keys: &str, dir: &str) -> String {
     let printed = place.works(&format!("site split {keys} --out {dir}"));
     assert!(printed.stderr.is_empty(), "{}", printed.stderr);
-    let command = printed.stdout.lines().find_map(|line| line.strip_prefix("fedstein ")).unwrap();
-    format!("{command} --quiet")
+    format!("{} --quiet", command_in(&printed.stdout))
 }
 
 /// The results that a site keeps of its only run.

@@ -1,6 +1,6 @@
 //! A table as it comes from a ward: ids, texts, dates, missing cells, a decimal comma.
 
-use super::place::{Place, TINY, assert_near, cells, numbers, pets, prices};
+use super::place::{Place, TINY, assert_near, cells, in_shell, numbers, pets, prices};
 
 /// Rows of patients; every fifth dose and every seventh ward is missing. Ids have the number `first` and more.
 pub fn patients(first: usize, rows: usize) -> String {
@@ -487,10 +487,8 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     assert!(comments.contains("write { age = [999], days = [9999] } here"), "{config}");
     // It is said at once, with the option that declares them.
     let said = place.works("init stays.csv --target days --out stays.toml").stdout;
-    for words in [
-        "note: cells that may stand for missing values: `age` (999",
-        "--missing-values '{ age = [999], days = [9999] }'",
-    ] {
+    let both = in_shell("{ age = [999], days = [9999] }");
+    for words in ["note: cells that may stand for missing values: `age` (999", &format!("--missing-values {both}")] {
         assert!(said.contains(words), "no {words:?} in {said}");
     }
 

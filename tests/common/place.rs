@@ -95,7 +95,7 @@ impl Place {
     fn ends(&self, command: &mut Command, code: i32, words: &[&str]) -> String {
         let before = content(self.0.path());
         let output = command.output().unwrap();
-        let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+        let stderr = text(&output.stderr);
         let description = describe(command, &output);
         assert_eq!(output.status.code(), Some(code), "{description}");
         assert!(output.stdout.is_empty(), "{description}");
@@ -118,7 +118,30 @@ pub fn works(command: &mut Command) -> Printed {
     let description = describe(command, &output);
     assert!(output.status.success(), "{description}");
     assert!(!description.contains("panicked"), "{description}");
-    Printed { stdout: String::from_utf8(output.stdout).unwrap(), stderr: String::from_utf8(output.stderr).unwrap() }
+    Printed { stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// What the binary prints, with `/` in the paths of Windows.
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let is_manual = || text.starts_with(".ie ");
+    match cfg!(windows) && !is_manual() {
+        // A quote in a string of JSON is none of a path.
+        true => text.replace(r#"\""#, "\0").replace(r"\\", "/").replace('\\', "/").replace('\0', r#"\""#),
+        false => text,
+    }
+}
+
+/// A value of TOML as the binary shows it in a command.
+pub fn in_shell(value: &str) -> String {
+    if cfg!(windows) { format!("\"{}\"", value.replace('"', "'")) } else { format!("'{value}'") }
+}
+
+/// The command that a text shows on a line of its own, for [`Place::works`].
+pub fn command_in(text: &str) -> String {
+    let command = text.lines().find_map(|line| line.strip_prefix("fedstein "));
+    // Windows has quotes around names with commas between them.
+    command.unwrap_or_else(|| panic!("no command in {text}")).replace('"', "")
 }
 
 pub fn cells(csv: &str) -> Vec<Vec<String>> {

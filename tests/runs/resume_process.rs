@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+#[cfg(unix)]
+use std::process::Output;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::common::place::{Place, pets};

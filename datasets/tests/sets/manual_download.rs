@@ -25,8 +25,9 @@ fn read(config: &str, dir: &Path) -> Result<TrainTest, DataError> {
     load(&config, dir, &mut ChaCha8Rng::seed_from_u64(1))
 }
 
+/// With `/` in the paths of Windows.
 fn message(config: &str, dir: &TempDir) -> String {
-    read(config, dir.path()).unwrap_err().to_string()
+    read(config, dir.path()).unwrap_err().to_string().replace('\\', "/")
 }
 
 fn raetsch(set: &str, distinct: bool, split: &str) -> String {

@@ -114,7 +114,7 @@ fn limits_apply_before_the_scale_is_taken() {
 #[test]
 fn idx_files_are_read_gzipped_or_not_and_missing_ones_named() {
     let dir = TempDir::new().unwrap();
-    let message = read(MNIST, dir.path()).unwrap_err().to_string();
+    let message = read(MNIST, dir.path()).unwrap_err().to_string().replace('\\', "/");
     assert!(message.contains("mnist/train-images-idx3-ubyte.gz"), "{message}");
     assert!(message.contains("fedstein data fetch mnist") && message.contains("--data-dir"), "{message}");
 
@@ -176,7 +176,7 @@ fn covertype_is_the_same_in_all_its_layouts() {
     let dir = TempDir::new().unwrap();
     write(&dir, "covertype/covtype.data", &comma(["5", "8", "7"]));
     assert!(read(COVERTYPE, dir.path()).unwrap_err().to_string().contains("row 2: label 8 is out of range"));
-    let message = read(COVERTYPE, TempDir::new().unwrap().path()).unwrap_err().to_string();
+    let message = read(COVERTYPE, TempDir::new().unwrap().path()).unwrap_err().to_string().replace('\\', "/");
     assert!(message.contains("covertype/covtype.data.gz") && message.contains("fetch covertype"), "{message}");
 }
 
