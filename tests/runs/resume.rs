@@ -403,7 +403,8 @@ fn a_step_size_that_falls_on_plateaus_falls_in_a_continued_run_where_it_does_in_
 /// The number of the run in the newest checkpoint of a directory.
 fn number(path: &Path) -> u64 {
     let names = fs::read_dir(path.join("checkpoint")).unwrap().flatten();
-    let saved = names.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/reliability-")).max();
+    let is_saved = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("reliability-");
+    let saved = names.filter(is_saved).map(|entry| entry.path()).max();
     let state = codec::decode(&fs::read(saved.unwrap()).unwrap()).unwrap();
     ClientReliability::from_state(&state).unwrap().number
 }

@@ -61,7 +61,8 @@ fn a_run_that_is_killed_twenty_times_ends_like_one_that_was_not() {
         std::thread::sleep(round.mul_f64(rng.random_range(0.0..1.5)));
         child.kill().unwrap();
         let ended = child.wait_with_output().unwrap();
-        assert!(ended.status.code().is_none(), "{}", String::from_utf8_lossy(&ended.stderr));
+        // Windows has no signals.
+        assert!(ended.status.code().is_none() || cfg!(windows), "{}", String::from_utf8_lossy(&ended.stderr));
         let names = fs::read_dir(path.join("checkpoint")).into_iter().flatten().flatten();
         half_written +=
             usize::from(names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".tmp")));
