@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 target=x86_64-pc-windows-gnu
 wine=$(command -v wine64 || ls /usr/lib/wine/wine64)
 export WINEPREFIX=${WINEPREFIX:-$PWD/target/wine} WINEDEBUG=-all CARGO_INCREMENTAL=0
-# Processes of Wine sometimes fail to start where addresses are random.
-export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="setarch -R $wine"
+# Wine's processes need some fixed addresses, which random ones and the heap of .cargo/config.toml take now and then.
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="env -u MALLOC_MMAP_THRESHOLD_ -u MALLOC_TRIM_THRESHOLD_ -u MALLOC_TOP_PAD_ setarch -R $wine"
 
 mkdir -p "$WINEPREFIX"
 "$wine" wineboot --init >/dev/null 2>&1 || true

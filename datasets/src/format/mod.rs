@@ -57,11 +57,12 @@ const COMPRESSED: [(&[u8], &str); 3] =
 /// # Errors
 /// The file cannot be read, or is a directory.
 pub(crate) fn open(path: &Path) -> Result<Source, DataError> {
+    // Windows would say that access is denied.
+    if path.is_dir() {
+        return Err(DataError::io(path, io::ErrorKind::IsADirectory.into()));
+    }
     let file = File::open(path).map_err(|e| DataError::io(path, e))?;
     let meta = file.metadata().map_err(|e| DataError::io(path, e))?;
-    if meta.is_dir() {
-        return Err(DataError::io(path, io::Error::new(io::ErrorKind::IsADirectory, "is a directory")));
-    }
     let length = if meta.is_file() { meta.len() } else { u64::MAX };
     let mut file = BufReader::with_capacity(1 << 16, file);
     let start = file.fill_buf().map_err(|e| DataError::io(path, e))?;
