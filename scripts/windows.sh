@@ -2,7 +2,7 @@
 # Builds fedstein for Windows (x86-64, GNU ABI) and runs its tests under Wine, on Linux:
 #
 #   apt-get install gcc-mingw-w64-x86-64 wine64 && rustup target add x86_64-pc-windows-gnu
-#   scripts/windows.sh                      # build and test; 25 minutes on 2 cores
+#   scripts/windows.sh                      # build and test; some 45 minutes on 2 cores
 #   scripts/windows.sh --test cli train::   # arguments of `cargo test`
 #
 # The program is target/x86_64-pc-windows-gnu/release/fedstein.exe, one file that needs no installation. Wine is not Windows:
