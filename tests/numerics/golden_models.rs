@@ -9,7 +9,8 @@ use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
 use fedstein::array::{Array, Values};
 #[cfg(feature = "ndarray")]
-use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
+use fedstein::backend::NdArray;
+use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::metrics::{Evaluation, ParticleLogProbs};
 use fedstein::models::{
     Activation, Architecture, Batch, BlrConfig, BnnConfig, Forward, Head, LayerSpec, Layout, MixtureConfig,

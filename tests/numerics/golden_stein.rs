@@ -3,7 +3,8 @@
 
 use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
 #[cfg(feature = "ndarray")]
-use fedstein::backend::{Backend, Flex, NdArray, Precision, Session};
+use fedstein::backend::NdArray;
+use fedstein::backend::{Backend, Flex, Precision, Session};
 use fedstein::density::kde::reference_factor;
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, LogDensity};
 use fedstein::error::RunError;
