@@ -18,7 +18,7 @@ export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="env -u MALLOC_MMAP_THRESHOLD_ 
 
 mkdir -p "$WINEPREFIX"
 "$wine" wineboot --init >/dev/null 2>&1 || true
-# Before version 9 Wine lacks the library from which Rust has its random numbers.
+# Wine 8 lacks the library from which Rust has its random numbers.
 library=$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll
 if [ ! -f "$library" ]; then
   printf '%s\n' '#include <windows.h>' '#include <ntsecapi.h>' \

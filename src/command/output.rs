@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
+use crate::experiment::created::Created;
 use crate::report::files::{STAGING, can_be_written, is_staging};
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
@@ -160,8 +161,7 @@ pub(super) fn check_new_directory(path: &Path, contents: &[&str], mark: &Path, f
 pub(super) struct NewDirectory {
     path: PathBuf,
     staging: PathBuf,
-    /// The directories that were created for it, the innermost first.
-    created: Vec<PathBuf>,
+    created: Created,
 }
 
 impl NewDirectory {
@@ -170,8 +170,7 @@ impl NewDirectory {
     /// # Errors
     /// A directory cannot be made: the message has the path as it is given.
     pub fn create(path: &Path) -> Result<Self, CliError> {
-        let missing = |of: &&Path| !of.as_os_str().is_empty() && !of.exists();
-        let created = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+        let created = Created::with(path);
         let staging = path.join(format!("{STAGING}{}", std::process::id()));
         let new = Self { path: path.to_owned(), staging, created };
         fs::create_dir_all(&new.staging).map_err(|error| not_created(path, &error))?;
@@ -195,16 +194,15 @@ impl NewDirectory {
                 fs::rename(&from, &to).map_err(|error| failed(&to, &error))?;
             }
         }
-        self.created.clear();
+        self.created.keep();
         Ok(())
     }
 }
 
 impl Drop for NewDirectory {
     fn drop(&mut self) {
-        // This cleans up after what is reported already. `remove_dir` removes a directory only if it is empty.
+        // This cleans up after what is reported already.
         let _ = fs::remove_dir_all(&self.staging);
-        self.created.iter().for_each(|path| drop(fs::remove_dir(path)));
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Artifacts {
     notes: Vec<String>,
     provenance: Provenance,
     name: String,
-    /// After the files in it, which Windows does not remove while they are open.
+    /// After the files in it, which Windows may not remove while they are open.
     dir: Option<RunDir>,
     /// The lock on the directory of a resumed run, until the directory is open; with checkpoints alone, to the end.
     lock: Option<Lock>,

@@ -11,6 +11,7 @@ mod client_config;
 pub mod client_feature;
 pub mod client_predictor;
 pub mod config;
+pub(crate) mod created;
 mod description;
 mod diagnosis;
 mod drive;

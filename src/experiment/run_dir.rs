@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::created::Created;
 use crate::checkpoint::lock::{self, LOCK, Lock, LockError};
 use crate::report::files::{FileError, is_temporary, write_atomic};
 use contents::{CONTENTS, stranger};
@@ -115,26 +116,6 @@ pub struct RunDir {
     created: Created,
 }
 
-/// Directories that did not exist, the innermost first. They are removed when this is dropped, if they are empty.
-#[derive(Debug)]
-struct Created(Vec<PathBuf>);
-
-impl Created {
-    /// Those of a directory that is about to be created with its parents.
-    fn with(path: &Path) -> Self {
-        let missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        Self(path.ancestors().take_while(missing).map(Path::to_path_buf).collect())
-    }
-}
-
-impl Drop for Created {
-    fn drop(&mut self) {
-        for directory in &self.0 {
-            let _ = fs::remove_dir(directory);
-        }
-    }
-}
-
 impl RunDir {
     /// Creates the directory, and its parents where they are missing.
     ///
@@ -188,7 +169,7 @@ impl RunDir {
         for file in of_run.chain(of_report.map(|name| report.join(name))) {
             fs::remove_file(&file).map_err(io_error("remove", &file))?;
         }
-        let created = Created(Vec::new());
+        let created = Created::default();
         Ok(Self { path: path.to_path_buf(), kept: true, existed: true, former: None, lock, created })
     }
 
@@ -203,7 +184,7 @@ impl RunDir {
     /// The files that `--force` replaced cannot be removed.
     pub fn keep(&mut self) -> Result<(), RunDirError> {
         self.kept = true;
-        self.created.0.clear();
+        self.created.keep();
         if let Some(former) = self.former.take() {
             fs::remove_dir_all(&former).map_err(io_error("remove", &former))?;
         }
@@ -282,12 +263,11 @@ fn must_have_begun(path: &Path) -> Result<Vec<String>, RunDirError> {
 fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
-        // Windows does not say so.
-        Err(_) if path.ancestors().any(Path::is_file) => return Err(RunDirError::NotADirectory(path.to_path_buf())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+        // The kind of the error is another one on each system.
+        Err(_) if path.ancestors().any(|there| there.exists() && !there.is_dir()) => {
             return Err(RunDirError::NotADirectory(path.to_path_buf()));
         }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error("read", path)(error)),
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
