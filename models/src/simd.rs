@@ -6,7 +6,7 @@ use std::cell::Cell;
 use burn::backend::Flex;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::{DType, Tensor, TensorData};
-use pulp::{Simd, WithSimd};
+use pulp::WithSimd;
 
 /// The most f32 lanes of any vector.
 pub const MOST_LANES: usize = 16;
@@ -17,10 +17,10 @@ pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     #[cfg(target_arch = "x86_64")]
     {
         if let Some(simd) = pulp::x86::V4::try_new() {
-            return Simd::vectorize(simd, op);
+            return pulp::Simd::vectorize(simd, op);
         }
         if let Some(simd) = pulp::x86::V3::try_new() {
-            return Simd::vectorize(simd, op);
+            return pulp::Simd::vectorize(simd, op);
         }
     }
     pulp::Arch::new().dispatch(op)

@@ -15,7 +15,8 @@ use super::outer::{Outer, Scratch};
 use super::rule::{Step, StepRule};
 use super::source::Part;
 use super::{
-    Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, groups, with_room,
+    Host, LINE, MOST_LANES, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, groups, load, store,
+    with_room,
 };
 
 /// Fewest and most columns of a tile; multiples of two vectors.
@@ -262,13 +263,13 @@ impl Tile<'_, '_> {
                 let from = (start + part * S::F32_LANES).min(width);
                 let to = (from + S::F32_LANES).min(width);
                 let at = self.columns.start + from..self.columns.start + to;
-                let theta = load(simd, self.theta, row + r, at.clone());
+                let theta = load_row(simd, self.theta, row + r, at.clone());
                 let [m, v] =
-                    [load(simd, self.first, row + r, at.clone()), load(simd, self.second, row + r, at.clone())];
+                    [load_row(simd, self.first, row + r, at.clone()), load_row(simd, self.second, row + r, at.clone())];
                 let [theta, m, v] = rule.step(simd, phi, theta, m, v);
-                store(simd, self.theta, row + r, at.clone(), theta);
-                store(simd, self.first, row + r, at.clone(), m);
-                store(simd, self.second, row + r, at, v);
+                store_row(simd, self.theta, row + r, at.clone(), theta);
+                store_row(simd, self.first, row + r, at.clone(), m);
+                store_row(simd, self.second, row + r, at, v);
             }
         }
     }
@@ -276,21 +277,14 @@ impl Tile<'_, '_> {
 
 /// At most one vector of a row's values, filled up with 0; all 0 where the row does not exist.
 #[inline(always)]
-fn load<S: Simd>(simd: S, rows: &[&mut [f32]], row: usize, at: Range<usize>) -> S::f32s {
-    let Some(row) = rows.get(row) else { return simd.splat_f32s(0.0) };
-    let values = &row[at];
-    match S::as_simd_f32s(values).0 {
-        [whole, ..] => *whole,
-        [] => simd.partial_load_f32s(values),
-    }
+fn load_row<S: Simd>(simd: S, rows: &[&mut [f32]], row: usize, at: Range<usize>) -> S::f32s {
+    rows.get(row).map_or(simd.splat_f32s(0.0), |row| load(simd, &row[at]))
 }
 
 /// Stores as many values of a vector as the row has room for.
 #[inline(always)]
-fn store<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>, values: S::f32s) {
-    let Some(row) = rows.get_mut(row) else { return };
-    match S::as_mut_simd_f32s(&mut row[at]) {
-        ([whole, ..], _) => *whole = values,
-        ([], part) => simd.partial_store_f32s(part, values),
+fn store_row<S: Simd>(simd: S, rows: &mut [&mut [f32]], row: usize, at: Range<usize>, values: S::f32s) {
+    if let Some(row) = rows.get_mut(row) {
+        store(simd, &mut row[at], values);
     }
 }

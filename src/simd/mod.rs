@@ -16,6 +16,7 @@ mod differences;
 mod gram;
 mod host;
 mod outer;
+mod outputs;
 mod products;
 pub(crate) mod rule;
 mod source;
@@ -27,6 +28,7 @@ pub(crate) use fedstein_report::exponential::exponentials;
 pub(crate) use gram::{centred_gram, gram, gram_with_offsets, row_offsets, row_products};
 pub(crate) use host::Host;
 pub(crate) use outer::Outer;
+pub(crate) use outputs::OutputMatrices;
 pub(crate) use source::{HostPrecisions, Part, Source, SparseEntry};
 pub(crate) use sums::weighted_sum;
 
@@ -79,6 +81,24 @@ fn groups(n: usize, sizes: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
         start += size;
         Some(start - size..start)
     })
+}
+
+/// At most one vector of values, filled up with 0.
+#[inline(always)]
+fn load<S: Simd>(simd: S, values: &[f32]) -> S::f32s {
+    match S::as_simd_f32s(values).0 {
+        [whole, ..] => *whole,
+        [] => simd.partial_load_f32s(values),
+    }
+}
+
+/// Stores as many values of a vector as there is room for.
+#[inline(always)]
+fn store<S: Simd>(simd: S, to: &mut [f32], values: S::f32s) {
+    match S::as_mut_simd_f32s(to) {
+        ([whole, ..], _) => *whole = values,
+        ([], part) => simd.partial_store_f32s(part, values),
+    }
 }
 
 /// Writes the mean of each column of some rows into `mean`.

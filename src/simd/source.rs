@@ -27,8 +27,8 @@ pub(crate) enum Source<'a> {
     Gaussian {
         /// μ.
         mean: &'a Host,
-        /// W.
-        precision: &'a HostPrecisions,
+        /// W; `None` for 0.
+        precision: Option<&'a HostPrecisions>,
     },
 }
 
@@ -88,7 +88,8 @@ impl Part<'_> {
             let to = &mut to[..columns.len()];
             match self.of {
                 Source::Rows(of) => dispatch(AddMultiple { to, of: cut(of, row, columns), factor }),
-                Source::Gaussian { mean, precision } => {
+                Source::Gaussian { precision: None, .. } => {}
+                Source::Gaussian { mean, precision: Some(precision) } => {
                     let mean = cut(mean, row, columns);
                     let mut start = 0;
                     while start < columns.len() {

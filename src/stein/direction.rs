@@ -162,7 +162,10 @@ impl Term {
             let of = match of {
                 Factor::Rows(rows) => HostFactor::Rows(rows.into_host()?),
                 Factor::Gaussian { mean, precision } => {
-                    let precision = precision.iter().map(Precisions::on_host).collect::<Option<_>>()?;
+                    let precision = precision.iter().map(Option::as_ref);
+                    // A block without precisions has none on the host either.
+                    let precision = precision.map(|block| block.map_or(Some(None), |of| of.on_host().map(Some)));
+                    let precision = precision.collect::<Option<_>>()?;
                     HostFactor::Gaussian { mean: mean.into_host()?, precision }
                 }
                 Factor::FirstLayer(product) => HostFactor::Rows(product.whole().into_host()?),
@@ -185,7 +188,7 @@ enum HostFactor {
     Rest(Vec<Host>),
     Gaussian {
         mean: Vec<Host>,
-        precision: Vec<HostPrecisions>,
+        precision: Vec<Option<HostPrecisions>>,
     },
 }
 
@@ -212,7 +215,9 @@ impl HostFactor {
         match self {
             Self::Rows(rows) => Source::Rows(&rows[block]),
             Self::Rest(rows) => Source::Rows(&rows[block - 1]),
-            Self::Gaussian { mean, precision } => Source::Gaussian { mean: &mean[block], precision: &precision[block] },
+            Self::Gaussian { mean, precision } => {
+                Source::Gaussian { mean: &mean[block], precision: precision[block].as_ref() }
+            }
         }
     }
 }

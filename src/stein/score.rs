@@ -116,8 +116,8 @@ pub(crate) enum Factor {
     Gaussian {
         /// μ.
         mean: Particles,
-        /// W, block by block.
-        precision: Arc<Vec<Precisions>>,
+        /// W, block by block; `None` where it is 0.
+        precision: Arc<Vec<Option<Precisions>>>,
     },
     /// A likelihood's score whose first block is not multiplied yet, `[N, d]`.
     FirstLayer(Box<FirstLayerProduct>),
@@ -159,8 +159,11 @@ impl Factor {
             Self::Rows(rows) => rows.clone(),
             Self::Gaussian { mean, precision } => {
                 let offsets = mean.clone().zip(theta.clone(), |mean, theta| mean - theta);
-                let mut blocks = precision.iter().map(Precisions::elements);
-                offsets.map_into(|offset| offset * blocks.next().expect("precisions of every block"))
+                let mut blocks = precision.iter();
+                offsets.map_into(|offset| match blocks.next().expect("every block has an entry") {
+                    Some(precisions) => offset * precisions.elements(),
+                    None => offset.zeros_like(),
+                })
             }
             Self::FirstLayer(product) => product.whole(),
         }
@@ -202,8 +205,8 @@ impl Score {
     }
 
     /// The scores of Gaussians with diagonal precisions, one for each particle: W∘(μ − Θ), with the means μ and the
-    /// precisions W, both `[N, d]`. `precision` has W block by block; an element of it may be 0.
-    pub fn gaussian(mean: Particles, precision: Arc<Vec<Precisions>>) -> Self {
+    /// precisions W, both `[N, d]`. `precision` has W block by block, `None` where it is 0; an element may be 0 too.
+    pub fn gaussian(mean: Particles, precision: Arc<Vec<Option<Precisions>>>) -> Self {
         Self::one(Array1::ones(mean.count()), Factor::Gaussian { mean, precision })
     }
 

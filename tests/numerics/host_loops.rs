@@ -171,14 +171,15 @@ fn density(count: usize, seed: u64, precision: Precision, lambda: f64) -> Kde {
     Kde::new(&set(&centres, precision), config).unwrap()
 }
 
-/// Precisions near 20, `[N, d]`, and the factors of those of the first block: a number for each output, `[N, 3]`, and one
-/// for each input, `[1, 4097]`.
+/// Precisions near 20, `[N, d]`, 0 in the third block, and the factors of those of the first block: a number for each
+/// output, `[N, 3]`, and one for each input, `[1, 4097]`.
 fn precisions(count: usize) -> [Array2<f64>; 3] {
     let mut precisions = rows(count, 9).mapv(|value| f64::from((30.0 * value) as f32));
     let (outputs, inputs) = (precisions.slice(s![.., ..3]).to_owned(), rows(1, 10).slice(s![.., ..4097]).to_owned());
     for ((n, output), w) in outputs.indexed_iter() {
         precisions.slice_mut(s![n, output * 4097..(output + 1) * 4097]).assign(&(&inputs.row(0) * *w));
     }
+    precisions.slice_mut(s![.., 3 * 4098..3 * 4098 + 6]).fill(0.0);
     [precisions, outputs, inputs]
 }
 
@@ -186,8 +187,10 @@ fn precisions(count: usize) -> [Array2<f64>; 3] {
 fn gaussian(count: usize, precision: Precision) -> Score {
     let [whole, outputs, inputs] = precisions(count);
     let [outputs, inputs] = [outputs, inputs].map(|factor| session(precision).matrix(&factor));
-    let mut blocks: Vec<_> = set(&whole, precision).blocks().iter().cloned().map(Precisions::of_coordinates).collect();
-    blocks[0] = Precisions::of_layer(outputs, inputs);
+    let whole = set(&whole, precision);
+    let mut blocks: Vec<_> = whole.blocks().iter().cloned().map(Precisions::of_coordinates).map(Some).collect();
+    blocks[0] = Some(Precisions::of_layer(outputs, inputs));
+    blocks[2] = None;
     Score::gaussian(set(&rows(count, 8), precision), Arc::new(blocks))
 }
 

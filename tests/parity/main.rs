@@ -242,7 +242,7 @@ fn stein_answers<B: Backend>(precision: Precision) -> Vec<(String, Vec<f64>)> {
         }
         let means = particles(&normal((n, d), 0.5, &mut rng).mapv(|value| value + 4.0), &session);
         let precisions = particles(&normal((n, d), 3.0, &mut rng).mapv(f64::abs), &session);
-        let precisions = precisions.blocks().iter().cloned().map(Precisions::of_coordinates).collect();
+        let precisions = precisions.blocks().iter().cloned().map(Precisions::of_coordinates).map(Some).collect();
         let gaussians = score.clone().plus(Score::gaussian(means, Arc::new(precisions)).times(0.5));
         let phi = direction(&Kernel::Rbf(bandwidth), &x, gaussians).unwrap().evaluate(&x);
         answers.push((format!("direction with the scores of Gaussians, N={n} d={d}"), values(&phi)));
