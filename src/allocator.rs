@@ -33,3 +33,9 @@ pub fn keep_freed_blocks() {
 /// Does nothing: these settings are glibc's.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_freed_blocks() {}
+
+/// A program for any Linux (`scripts/static.sh`) has musl as its C library, whose own allocator returns most blocks to the
+/// kernel at once.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
