@@ -1,7 +1,7 @@
 //! The training and test rows of a data set in the same scale, which are the input of a run. They come from
 //! [`load`](crate::load) or from a user's own rows.
 
-use crate::columns::codes::{self, Codes};
+use crate::columns::codes::{self, FarValues, shortest};
 use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split, units};
 use ndarray::ArrayView1;
 use rand::Rng;
@@ -118,10 +118,12 @@ fn notes_of_codes(train: &Dataset) -> Vec<String> {
     let is_table = train.feature_shape.len() == 1;
     let called = |at: usize| train.feature_names.as_ref().map_or_else(|| at.to_string(), |names| names[at].clone());
     let columns = train.features.columns().into_iter().enumerate().filter(|_| is_table);
-    let of = |cells: ArrayView1<f32>| Codes::of(cells.iter().map(|cell| f64::from(*cell)));
+    let codes =
+        |values: &mut dyn Iterator<Item = f64>| Some(FarValues::of(values)?.written(|value, _| shortest(value)));
+    let of = |cells: ArrayView1<f32>| codes(&mut cells.iter().map(|cell| f64::from(*cell)));
     let features: Vec<_> = columns.filter_map(|(at, cells)| Some((called(at), of(cells)?))).collect();
     let targets = match &train.targets {
-        Targets::Real { values } => Codes::of(values.iter().copied()),
+        Targets::Real { values } => codes(&mut values.iter().copied()),
         _ => None,
     };
     let targets: Vec<_> = targets.map(|codes| ("target".to_owned(), codes)).into_iter().collect();

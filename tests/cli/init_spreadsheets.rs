@@ -81,6 +81,16 @@ fn a_hospital_that_is_missing_in_a_row_is_named_and_rows_without_any_cell_are_no
         printed.contains("clients by `patient_id`") && printed.contains("`hospital` would be the clients"),
         "{printed}"
     );
+    // Nor does another place.
+    let with_ward = |line: (usize, &str)| {
+        format!("{},{}\n", line.1, if line.0 == 0 { "ward".into() } else { format!("w{}", line.0 % 3) })
+    };
+    let table: String = place.text("gap.csv").lines().enumerate().map(with_ward).collect();
+    place.write("wards.csv", table);
+    let printed = place.works("init wards.csv --target outcome").stdout;
+    let note = "note: `hospital` could be the clients in the place of `ward`, but one of its cells is missing";
+    assert!(printed.contains("clients by `ward`") && printed.contains(note), "{printed}");
+    assert!(place.text("wards.toml").contains("`hospital` could be the clients"));
 }
 
 #[test]
@@ -188,4 +198,34 @@ fn a_separator_at_the_ends_of_lines_makes_no_target() {
     place.write("cases.csv", format!("dose;ward;kind;\n{}", (0..60).map(row).collect::<String>()));
     let said = place.works("init cases.csv").stdout;
     assert!(said.contains("classification of `kind` (2 classes)"), "{said}");
+}
+
+#[test]
+fn dates_in_digits_are_dates_and_numbers_with_a_unit_are_named() {
+    let place = Place::new();
+    let row = |i: usize| {
+        let (month, day, weight) = (1 + i % 12, 1 + i % 28, 40 + i * 7 % 70);
+        let dose = ["10 mg", "20 mg"][i % 2];
+        format!("2021{month:02}{day:02},{weight} kg,{dose},{}\n", ["ill", "well"][i * i % 7 % 2])
+    };
+    let table = |head: &str, row: &dyn Fn(usize) -> String| head.to_owned() + &(0..140).map(row).collect::<String>();
+    place.write("visits.csv", table("seen,weight,dose,outcome\n", &row));
+    let printed = place.works("init visits.csv").stdout;
+    assert!(!printed.contains("persons or cases"), "{printed}");
+    let data = config(&place, "visits.toml")["data"].clone();
+    assert_eq!(data["date"], toml::Value::from(vec!["seen"]));
+    assert_eq!(data["date_format"].as_str(), Some("YYYYMMDD"));
+    assert_eq!(data["categorical"], toml::Value::from(vec!["dose"]));
+    assert_eq!(data["ignore"], toml::Value::from(vec!["weight"]));
+    assert!(place.text("visits.toml").contains("its numbers have the unit `kg`, which is not read"));
+    place.works("train visits.toml --set rounds=1 --set stop.patience=0 --quiet");
+
+    // Beside dates of another format, a whole number is none that a distance can be measured with.
+    let both = |i: usize| format!("2020-{:02}-01,{}", 1 + i % 12, row(i));
+    place.write("both.csv", table("born,seen,weight,dose,outcome\n", &both));
+    place.works("init both.csv");
+    let data = config(&place, "both.toml")["data"].clone();
+    assert_eq!(data["date"], toml::Value::from(vec!["born"]));
+    assert_eq!(data["ignore"], toml::Value::from(vec!["seen", "weight"]));
+    assert!(place.text("both.toml").contains("its dates are not written as `YYYY-MM-DD`"));
 }

@@ -520,6 +520,35 @@ fn values_that_may_stand_for_missing_ones_are_noted_until_they_are_missing() {
     }
 }
 
+/// A feature is kept in single precision, which has no 99999999, and a date as a number.
+#[test]
+fn a_note_writes_dates_and_long_numbers_as_the_file_does() {
+    let place = Place::new();
+    let row = |i: usize| {
+        let unknown = i % 20 == 7;
+        let seen = if unknown { "9999-12-31".to_owned() } else { format!("2019-{:02}-{:02}", 1 + i % 12, 1 + i % 28) };
+        let height = if unknown { "99999999".to_owned() } else { (150 + i * 7 % 40).to_string() };
+        format!("{seen},{height},{}\n", ["a", "b"][i * i % 7 % 2])
+    };
+    place.write("visits.csv", format!("seen,height,kind\n{}", (0..120).map(row).collect::<String>()));
+    let said = place.works("init visits.csv --out visits.toml").stdout;
+    let found = [
+        "`seen` (9999-12-31 in 6 rows, all others 2019-01-01 to 2019-12-28)",
+        "`height` (99999999 in 6 rows, all others 150 to 189)",
+    ];
+    let noted = place.works("train visits.toml --set rounds=1 --set stop.patience=0 --out run").stderr;
+    for words in found {
+        assert!(said.contains(words), "no {words:?} in {said}");
+        assert!(noted.contains(words), "no {words:?} in {noted}");
+    }
+    let codes = "{ height = [99999999], seen = [\"9999-12-31\"] }";
+    assert!(noted.contains(&format!("data.missing_values = {codes}")), "{noted}");
+    let declared = "--set data.missing=mean --set rounds=1 --set stop.patience=0 --out declared";
+    let codes = "--set data.missing_values={height=99999999,seen=\"9999-12-31\"}";
+    let noted = place.works(&format!("train visits.toml {declared} {codes}")).stderr;
+    assert!(!noted.contains("far beyond"), "{noted}");
+}
+
 #[test]
 fn a_client_that_is_left_out_is_scored_and_takes_no_part() {
     let place = Place::new();

@@ -17,61 +17,148 @@ const LEAST_OTHERS: usize = 10;
 /// The same where all codes are written in nines: sexes are 1 and 2, and 9 where nobody knows.
 const LEAST_BESIDE_NINES: usize = 2;
 
-/// Values of a column that are far beyond all others.
+/// Values of a column that are far beyond all others, as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Codes {
     /// The values, ascending.
-    values: Vec<f64>,
+    cells: Vec<String>,
     /// The number of rows with one of them.
     rows: usize,
     /// The smallest and the largest of the others.
-    others: [f64; 2],
+    others: [String; 2],
 }
 
-impl Codes {
-    /// The codes among the values of a column; those that are not finite do not count.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        Self::above(&finite).or_else(|| {
-            finite.iter_mut().for_each(|value| *value = -*value);
-            let Self { values, rows, others: [low, high] } = Self::above(&finite)?;
-            Some(Self { values: values.into_iter().rev().map(|value| -value).collect(), rows, others: [-high, -low] })
+/// The same as numbers, each with what is known of its cell.
+#[derive(Clone, Debug)]
+pub(crate) struct FarValues<C> {
+    codes: Vec<(f64, C)>,
+    rows: usize,
+    others: [(f64, C); 2],
+}
+
+/// The largest and the smallest different values of a column.
+#[derive(Clone, Debug)]
+pub(crate) struct Extremes<C> {
+    largest: Ends<C>,
+    /// Of the values times −1.
+    smallest: Ends<C>,
+    rows: usize,
+}
+
+/// The [`MOST_CODES`] + 1 largest different values, descending, each with the number of its rows and its cell.
+#[derive(Clone, Debug)]
+struct Ends<C>(Vec<(f64, usize, C)>);
+
+impl FarValues<usize> {
+    /// The codes among the values of a column, each with the first row that has it; those that are not finite do not count.
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.collect();
+        let mut extremes = Extremes::default();
+        values.iter().enumerate().for_each(|(row, value)| extremes.add(*value, 1, || row));
+        extremes.codes(|[low, high], least| {
+            has_different(values.iter().copied().filter(|value| (low..=high).contains(value)), least)
         })
     }
+}
 
-    /// The codes that are larger than all others.
-    fn above(values: &[f64]) -> Option<Self> {
-        let top = largest(values);
-        let low = values.iter().copied().reduce(f64::min)?;
-        (1..top.len()).find_map(|codes| {
-            let (high, rows) = (top[codes].0, top[..codes].iter().map(|(_, rows)| rows).sum());
-            let (gap, range) = (top[codes - 1].0 - high, high - low);
-            let far = if rows == 1 && !is_nines(top[0].0) { FAR_ALONE } else { FAR };
-            let others = values.iter().filter(|value| **value <= high);
-            let are_nines = top[..codes].iter().all(|(code, _)| is_nines(*code));
+impl<C> FarValues<C> {
+    /// The values that a note names, and their cells.
+    pub fn named(&self) -> impl Iterator<Item = &(f64, C)> {
+        self.codes.iter().chain(&self.others)
+    }
+
+    /// The codes, each value as it is written.
+    pub fn written(&self, write: impl Fn(f64, &C) -> String) -> Codes {
+        let write = |(value, cell): &(f64, C)| write(*value, cell);
+        let cells = self.codes.iter().map(write).collect();
+        Codes { cells, rows: self.rows, others: self.others.each_ref().map(write) }
+    }
+}
+
+impl<C> Default for Extremes<C> {
+    fn default() -> Self {
+        Self { largest: Ends(Vec::new()), smallest: Ends(Vec::new()), rows: 0 }
+    }
+}
+
+impl<C: Clone> Extremes<C> {
+    /// Adds a value that occurs in so many rows; one that is not finite does not count.
+    pub fn add(&mut self, value: f64, rows: usize, cell: impl Fn() -> C) {
+        if value.is_finite() {
+            self.rows += rows;
+            self.largest.add(value, rows, &cell);
+            self.smallest.add(-value, rows, &cell);
+        }
+    }
+
+    /// The codes; `are_different` tells whether there are as many different values from the one number to the other.
+    pub fn codes(&self, are_different: impl Fn([f64; 2], usize) -> bool) -> Option<FarValues<C>> {
+        let (largest, smallest) = (&self.largest, &self.smallest);
+        largest.far(smallest, self.rows, &are_different).or_else(|| {
+            let are_different = |[low, high]: [f64; 2], least: usize| are_different([-high, -low], least);
+            let FarValues { codes, rows, others: [low, high] } = smallest.far(largest, self.rows, &are_different)?;
+            let negative = |(value, cell): (f64, C)| (-value, cell);
+            let codes = codes.into_iter().rev().map(negative).collect();
+            Some(FarValues { codes, rows, others: [negative(high), negative(low)] })
+        })
+    }
+}
+
+impl<C: Clone> Ends<C> {
+    fn add(&mut self, value: f64, rows: usize, cell: impl Fn() -> C) {
+        let place = self.0.partition_point(|(other, ..)| *other > value);
+        match self.0.get_mut(place) {
+            Some((other, of_other, _)) if *other == value => *of_other += rows,
+            _ if place <= MOST_CODES => {
+                self.0.insert(place, (value, rows, cell()));
+                self.0.truncate(MOST_CODES + 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// The codes that are larger than all others; `smallest` are the ends of the values times −1, in `all` rows.
+    fn far(
+        &self,
+        smallest: &Self,
+        all: usize,
+        are_different: &impl Fn([f64; 2], usize) -> bool,
+    ) -> Option<FarValues<C>> {
+        let (low, _, cell_of_low) = smallest.0.first()?;
+        let low = -low;
+        (1..self.0.len()).find_map(|codes| {
+            let ((high, _, cell_of_high), codes) = (&self.0[codes], &self.0[..codes]);
+            let rows = codes.iter().map(|(_, rows, _)| rows).sum();
+            let (gap, range) = (codes[codes.len() - 1].0 - high, high - low);
+            let far = if rows == 1 && !is_nines(codes[0].0) { FAR_ALONE } else { FAR };
+            let are_nines = codes.iter().all(|(code, ..)| is_nines(*code));
             let least = if are_nines { LEAST_BESIDE_NINES } else { LEAST_OTHERS };
-            (range > 0.0 && gap >= far * range && 2 * rows <= values.len() && has_different(others, least)).then(|| {
-                Self { values: top[..codes].iter().rev().map(|(value, _)| *value).collect(), rows, others: [low, high] }
+            (range > 0.0 && gap >= far * range && 2 * rows <= all && are_different([low, *high], least)).then(|| {
+                let codes = codes.iter().rev().map(|(value, _, cell)| (*value, cell.clone())).collect();
+                FarValues { codes, rows, others: [(low, cell_of_low.clone()), (*high, cell_of_high.clone())] }
             })
         })
     }
+}
 
-    /// The values as cells. Those of features are kept in f32, whose shortest text is that of the cell.
-    pub fn cells(&self) -> Vec<String> {
-        self.values.iter().copied().map(cell).collect()
+impl Codes {
+    /// The values as cells.
+    pub fn cells(&self) -> &[String] {
+        &self.cells
     }
 
     /// A name for a note, such as "`age` (999 in 4 rows, all others 18 to 92)".
     pub fn of_column(&self, name: &str) -> String {
         let Self { rows, others: [low, high], .. } = self;
-        let values = self.cells().join(" or ");
+        let values = self.cells.join(" or ");
         let rows = if *rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") };
-        format!("`{name}` ({values} in {rows}, all others {} to {})", cell(*low), cell(*high))
+        format!("`{name}` ({values} in {rows}, all others {low} to {high})")
     }
 }
 
-/// A value as a cell. One beyond the range of f32 is in a table that nothing was read from yet.
-fn cell(value: f64) -> String {
+/// A value as a cell, of which single precision is known: its shortest text. One beyond the range of f32 is in a table that
+/// nothing was read from yet.
+pub(crate) fn shortest(value: f64) -> String {
     let single = value as f32;
     if single.is_finite() { single.to_string() } else { format!("{value:e}") }
 }
@@ -95,25 +182,8 @@ pub(crate) fn note(columns: &[(String, Codes)], table: &str, remedy: &str) -> Op
     ))
 }
 
-/// The [`MOST_CODES`] + 1 largest different values, descending, each with the number of its rows.
-fn largest(values: &[f64]) -> Vec<(f64, usize)> {
-    let mut top = Vec::<(f64, usize)>::with_capacity(MOST_CODES + 2);
-    for &value in values {
-        let place = top.partition_point(|(other, _)| *other > value);
-        match top.get_mut(place) {
-            Some((other, rows)) if *other == value => *rows += 1,
-            _ if place <= MOST_CODES => {
-                top.insert(place, (value, 1));
-                top.truncate(MOST_CODES + 1);
-            }
-            _ => {}
-        }
-    }
-    top
-}
-
 /// Whether there are as many different values.
-fn has_different<'a>(mut values: impl Iterator<Item = &'a f64>, least: usize) -> bool {
+pub(crate) fn has_different(mut values: impl Iterator<Item = f64>, least: usize) -> bool {
     let mut seen = BTreeSet::new();
     values.any(|value| {
         seen.insert(value.to_bits());
@@ -131,8 +201,8 @@ mod tests {
     use super::*;
 
     fn of(codes: &[f64], others: impl Iterator<Item = u32>) -> Option<Codes> {
-        let values: Vec<f64> = others.map(f64::from).chain(codes.iter().copied()).collect();
-        Codes::of(values.iter().copied())
+        FarValues::of(others.map(f64::from).chain(codes.iter().copied()))
+            .map(|codes| codes.written(|value, _| shortest(value)))
     }
 
     #[test]
@@ -140,11 +210,11 @@ mod tests {
         // Ages of 20 to 80 years: 999 of some, and of one, because it is in nines.
         let ages = || 20..=80;
         let found = of(&[999.0, 999.0, f64::NAN], ages()).unwrap();
-        assert_eq!(found, Codes { values: vec![999.0], rows: 2, others: [20.0, 80.0] });
+        assert_eq!(found, Codes { cells: vec!["999".into()], rows: 2, others: ["20".into(), "80".into()] });
         assert_eq!(found.of_column("age"), "`age` (999 in 2 rows, all others 20 to 80)");
         assert_eq!(of(&[999.0], ages()).unwrap().of_column("age"), "`age` (999 in 1 row, all others 20 to 80)");
         // Two kinds of missing, and codes below all others.
-        assert_eq!(of(&[9998.0, 9999.0, 9999.0], ages()).unwrap().values, [9998.0, 9999.0]);
+        assert_eq!(of(&[9998.0, 9999.0, 9999.0], ages()).unwrap().cells, ["9998", "9999"]);
         assert_eq!(
             of(&[-999.0, -999.0, -998.0], ages()).unwrap().of_column("age"),
             "`age` (-999 or -998 in 3 rows, all others 20 to 80)"
@@ -157,7 +227,7 @@ mod tests {
             of(&[9.0, 9.0], (1..=2).cycle().take(20)).unwrap().of_column("sex"),
             "`sex` (9 in 2 rows, all others 1 to 2)"
         );
-        assert_eq!(of(&[99.0], 0..=3).unwrap().values, [99.0]);
+        assert_eq!(of(&[99.0], 0..=3).unwrap().cells, ["99"]);
         assert_eq!(of(&[9.0, 9.0], 0..=3), None);
     }
 
@@ -170,6 +240,6 @@ mod tests {
         assert_eq!(of(&[7.0; 5], 7..=7), None);
         assert_eq!(of(&[], 0..0), None);
         // A long tail: squares of squares.
-        assert_eq!(Codes::of((0..200).map(|i| f64::from(i).powi(4))), None);
+        assert!(FarValues::of((0..200).map(|i| f64::from(i).powi(4))).is_none());
     }
 }

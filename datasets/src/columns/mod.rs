@@ -31,7 +31,7 @@ pub(crate) use keys::{READING, READING_AT_SERVER, READING_AT_SITE};
 pub(crate) use missing_values::MissingCells;
 pub(crate) use names::merged;
 pub(crate) use spelling::spelt;
-pub(crate) use thousands::{has_thousands, may_be_thousands, sign};
+pub(crate) use thousands::{has_thousands, may_be_thousands, sign, unit};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

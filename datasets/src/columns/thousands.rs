@@ -1,4 +1,4 @@
-//! Numbers that are not read as they are written: with marks between the thousands, or with a sign such as `%`.
+//! Numbers that are not read as they are written: with marks between the thousands, a sign such as `%`, or a unit.
 
 use super::Decimal;
 
@@ -39,6 +39,19 @@ pub(crate) fn sign(cell: &str) -> Option<char> {
     is_number.then_some(sign)
 }
 
+/// The longest unit, in characters.
+const LONGEST_UNIT: usize = 12;
+
+/// The unit after a number, as in `82 kg` or `5,1mmol/l`; `None` for any other cell.
+pub(crate) fn unit(cell: &str) -> Option<&str> {
+    let end = cell.find(|c: char| !c.is_ascii_digit() && !"+-.,".contains(c))?;
+    let (number, unit) = (cell[..end].replacen(',', ".", 1), cell[end..].trim_start());
+    let is_unit = unit.starts_with(|first: char| first.is_alphabetic() || first == '°')
+        && unit.chars().count() <= LONGEST_UNIT
+        && unit.chars().all(|c| c.is_alphanumeric() || "°/^·*-".contains(c));
+    (is_unit && number.parse::<f64>().is_ok()).then_some(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +81,24 @@ mod tests {
         let signs = ["12.5%", "12,5 %", "€ 3", "-4 €", "-€4", "$-4", "1,234.50 $", "0.5‰"].map(sign);
         assert_eq!(signs, ['%', '%', '€', '€', '€', '$', '$', '‰'].map(Some));
         assert_eq!(["%", "low%", "3", "", "3 mg", "%%3"].map(sign), [None; 6]);
+    }
+
+    #[test]
+    fn a_unit_is_a_short_word_after_a_number() {
+        for (cell, expected) in [
+            ("82 kg", "kg"),
+            ("-5,1mmol/l", "mmol/l"),
+            ("24.5 kg/m²", "kg/m²"),
+            ("37.2 °C", "°C"),
+            ("120 mL/min", "mL/min"),
+            ("3a", "a"),
+        ] {
+            assert_eq!(unit(cell), Some(expected), "{cell}");
+        }
+        for cell in
+            ["82", "kg", "", "kg 82", "12 %", "1.2.2024", "2024-01-31", "5 of 10", "10 milligrams a day", "- kg"]
+        {
+            assert_eq!(unit(cell), None, "{cell}");
+        }
     }
 }

@@ -10,10 +10,30 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 use fedstein_schema::{first, nearest};
 use ndarray::Array2;
 use std::cell::RefCell;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// The cells at some places of a file, each a line from 1 and a column; those that cannot be read are missing.
+pub(crate) fn cells_at(path: &Path, delimiter: u8, wanted: BTreeSet<(u64, usize)>) -> BTreeMap<(u64, usize), String> {
+    let mut found = BTreeMap::new();
+    let Some((last, _)) = wanted.last() else { return found };
+    let Ok(mut lines) = Lines::open(path, delimiter) else { return found };
+    if lines.header(Header::No, &[], &Notation::default()).is_err() {
+        return found;
+    }
+    while let Ok(true) = lines.next() {
+        let (cells, line) = lines.cells();
+        for (line, column) in wanted.range((line, 0)..=(line, usize::MAX)) {
+            found.extend(cells.get(*column).map(|cell| ((*line, *column), text(cell))));
+        }
+        if line >= *last {
+            break;
+        }
+    }
+    found
+}
 
 /// The lines of a file, which all have as many fields as the first one.
 pub(super) struct Lines {

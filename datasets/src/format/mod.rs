@@ -16,6 +16,8 @@ pub mod survey;
 mod survey_column;
 pub mod table;
 
+pub(crate) use lines::cells_at;
+
 use crate::DataError;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;

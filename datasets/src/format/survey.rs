@@ -375,6 +375,28 @@ mod tests {
         assert!(found(&["999"], &["weight"]).unwrap_err().contains("weight"));
     }
 
+    /// Also in a column with more distinct cells than are counted, and by the column's own reading of its cells.
+    #[test]
+    fn cells_far_beyond_all_others_are_found_among_any_number_of_cells() {
+        let codes = |rows: usize| {
+            let row = |i: usize| match i % 100 {
+                7 => "99999;31.12.9999;-9,5\n".to_owned(),
+                _ => format!("{i};{:02}.{:02}.{};{},25\n", 1 + i % 28, 1 + i % 12, 2000 + i % 20, i % 7000),
+            };
+            let found = survey_of(&format!("n;d;c\n{}", (0..rows).map(row).collect::<String>()));
+            let of = |column: &SurveyColumn| column.codes.as_ref().map(|codes| codes.of_column("x"));
+            found.columns.iter().map(of).collect::<Vec<_>>()
+        };
+        let few = codes(400);
+        assert_eq!(few[0].as_deref(), Some("`x` (99999 in 4 rows, all others 0 to 399)"));
+        assert_eq!(few[1].as_deref(), Some("`x` (31.12.9999 in 4 rows, all others 01.01.2000 to 28.12.2019)"));
+        assert_eq!(few[2], None);
+        let many = codes(4000);
+        assert_eq!(many[0].as_deref(), Some("`x` (99999 in 40 rows, all others 0 to 3999)"));
+        assert_eq!(many[1].as_deref(), Some("`x` (31.12.9999 in 40 rows, all others 01.01.2000 to 28.12.2019)"));
+        assert_eq!(many[2], None);
+    }
+
     #[test]
     fn distinct_cells_are_counted_as_training_counts_them() {
         let found = survey_of("y,code,t\n0,007,0\n0.0,7,0.0\n1,1E1,x\n1,10,1\n");

@@ -1,9 +1,10 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
+use crate::columns::codes::{Extremes, FarValues, has_different};
 use crate::columns::{
     CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, has_thousands, is_missing, may_be_thousands, merged,
-    sign, spelt, text,
+    sign, spelt, text, unit,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,8 +13,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const DISTINCT: usize = 1000;
 
 /// The formats of dates that are looked for. Of several that fit equally well, the first is taken.
-pub(super) const DATE_FORMATS: [&str; 8] =
-    ["YYYY-MM-DD", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "YYYY/MM/DD", "DD-MM-YYYY", "MM-DD-YYYY", "YYYY.MM.DD"];
+pub(super) const DATE_FORMATS: [&str; 9] = [
+    "YYYY-MM-DD",
+    "DD.MM.YYYY",
+    "DD/MM/YYYY",
+    "MM/DD/YYYY",
+    "YYYY/MM/DD",
+    "DD-MM-YYYY",
+    "MM-DD-YYYY",
+    "YYYY.MM.DD",
+    "YYYYMMDD",
+];
 
 /// A column of a table, looked at.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +53,10 @@ pub struct SurveyColumn {
     pub thousands: usize,
     /// The number of cells that are numbers with a sign, such as `12 %`.
     pub signs: usize,
+    /// The number of cells that are numbers with the unit of the first such cell, such as `82 kg`.
+    pub units: usize,
+    /// This unit.
+    pub unit: Option<String>,
     /// The number of cells that are words for yes and no, or 1 and 0.
     pub booleans: usize,
     /// The number of cells that are dates in the table's format.
@@ -64,7 +78,7 @@ pub struct SurveyColumn {
     pub is_sample: bool,
     /// About how many distinct cells there are that are not missing, also where there are more than a thousand.
     pub about_distinct: usize,
-    /// Numbers far beyond all others, which may stand for missing values; looked for where `values` are counted.
+    /// Numbers far beyond all others, or dates in a column of dates, which may stand for missing values.
     pub codes: Option<Codes>,
 }
 
@@ -130,6 +144,14 @@ impl Notations {
         Self { point: Notation::default(), comma, dates: DATE_FORMATS.map(DateFormat::new).into() }
     }
 
+    /// A cell read in one way.
+    fn read_as(&self, reading: usize, cell: &str) -> Option<f64> {
+        match reading.checked_sub(2) {
+            None => self.both()[reading].number(cell),
+            Some(format) => self.dates[format].days(cell),
+        }
+    }
+
     /// With either decimal mark.
     pub fn both(&self) -> [&Notation; 2] {
         [&self.point, &self.comma]
@@ -156,7 +178,12 @@ pub(super) struct Look {
     dates: [usize; DATE_FORMATS.len()],
     /// The first cell that is no date in each format, with its line.
     not_dates: [Option<(u64, String)>; DATE_FORMATS.len()],
+    /// The ends of a column of so many distinct cells that they are not counted.
+    ends: Option<Box<[Extremes<String>; READINGS]>>,
 }
+
+/// The ways in which a cell may be a number: with a point, with a comma, and as a date in each format.
+const READINGS: usize = 2 + DATE_FORMATS.len();
 
 impl Look {
     /// Of a column of a table with so many columns.
@@ -181,6 +208,8 @@ impl Look {
         for (first, count) in self.of_lines.iter_mut().enumerate() {
             *count += usize::from(point == Some((column.cells - 1 + first) as f64));
         }
+        let mut read = [None; READINGS];
+        read[..2].copy_from_slice(&[point, comma]);
         let (point, comma) = (self.point.add(cell, point, line), self.comma.add(cell, comma, line));
         for (at, (alone, decimal)) in
             [(point && !comma, Decimal::Point), (comma && !point, Decimal::Comma)].into_iter().enumerate()
@@ -189,25 +218,39 @@ impl Look {
             self.may_be_thousands[at] += usize::from(alone && may_be_thousands(&string, decimal));
         }
         column.signs += usize::from(!point && !comma && sign(&string).is_some());
+        if let Some(unit) = unit(&string).filter(|_| !point && !comma) {
+            column.units += usize::from(column.unit.get_or_insert_with(|| unit.to_owned()) == unit);
+        }
         self.again.add(spelt(&string).as_bytes());
         column.thousands += usize::from(!point && !comma && has_thousands(&string));
         for (count, notation) in self.booleans.iter_mut().zip(notations.both()) {
             *count += usize::from(notation.value(CellKind::Boolean, &string).is_some());
         }
-        for ((count, first), format) in self.dates.iter_mut().zip(&mut self.not_dates).zip(&notations.dates) {
-            match format.days(&string) {
+        let dates = self.dates.iter_mut().zip(&mut self.not_dates).zip(&notations.dates).zip(&mut read[2..]);
+        for (((count, first), format), read) in dates {
+            *read = format.days(&string);
+            match read {
                 Some(_) => *count += 1,
                 None if first.is_none() => *first = Some((line, text(cell))),
                 None => {}
             }
         }
-        let Some(values) = &mut self.values else { return };
+        let Some(values) = &mut self.values else {
+            self.ends.iter_mut().for_each(|ends| widen(ends, read, 1, &string));
+            return;
+        };
         if let Some(count) = values.get_mut(&*string) {
             *count += 1;
         } else if values.len() < DISTINCT {
             values.insert(string.into_owned(), 1);
         } else {
-            self.values = None;
+            let mut ends = Box::<[Extremes<String>; READINGS]>::default();
+            for (cell, rows) in self.values.take().into_iter().flatten() {
+                let read = std::array::from_fn(|reading| notations.read_as(reading, &cell));
+                widen(&mut ends, read, rows, &cell);
+            }
+            widen(&mut ends, read, 1, &string);
+            self.ends = Some(ends);
         }
     }
 
@@ -244,6 +287,15 @@ impl Look {
         let judged = if most.as_ref().is_some_and(is_whole) { format } else { most };
         let mut not_dates = self.not_dates;
         let values: Option<BTreeMap<String, usize>> = self.values.map(|values| values.into_iter().collect());
+        let reading = match format.filter(is_whole) {
+            Some(format) => 2 + format,
+            None => usize::from(decimal == Decimal::Comma),
+        };
+        let codes = match &values {
+            Some(values) => codes(values, reading),
+            // So many distinct cells are more values than make others plausible.
+            None => self.ends.as_ref().and_then(|ends| ends[reading].codes(|_, _| true)),
+        };
         SurveyColumn {
             numbers: own.count,
             whole: own.fractions == 0,
@@ -259,7 +311,7 @@ impl Look {
             dates: format.map_or(0, |format| self.dates[format]),
             not_date: judged.and_then(|at| not_dates[at].take()),
             other_dates: others.map(|(_, count)| *count).max().unwrap_or(0),
-            codes: values.as_ref().and_then(|values| codes(values, decimal)),
+            codes: codes.map(|codes| codes.written(|number, cell| written(number, cell, reading))),
             values: values.map(|values| merged(named(values, decimal))),
             ..self.column
         }
@@ -276,11 +328,30 @@ fn named(values: BTreeMap<String, usize>, decimal: Decimal) -> BTreeMap<String, 
     named
 }
 
-/// The numbers among distinct cells that are far beyond all others.
-fn codes(values: &BTreeMap<String, usize>, decimal: Decimal) -> Option<Codes> {
-    let notation = Notation { decimal, ..Notation::default() };
-    let numbers = values.iter().filter_map(|(cell, rows)| Some((notation.number(cell)?, *rows)));
-    Codes::of(numbers.flat_map(|(number, rows)| std::iter::repeat_n(number, rows)))
+/// Adds a cell that was read in every way, in so many rows.
+fn widen(ends: &mut [Extremes<String>; READINGS], read: [Option<f64>; READINGS], rows: usize, cell: &str) {
+    for (ends, value) in ends.iter_mut().zip(read) {
+        value.into_iter().for_each(|value| ends.add(value, rows, || cell.to_owned()));
+    }
+}
+
+/// The values far beyond all others among distinct cells, read in one way.
+fn codes(values: &BTreeMap<String, usize>, reading: usize) -> Option<FarValues<String>> {
+    let notations = Notations::new();
+    let mut numbers: Vec<(f64, usize, &String)> = Vec::new();
+    for (cell, rows) in values {
+        numbers.extend(notations.read_as(reading, cell).map(|value| (value, *rows, cell)));
+    }
+    let mut extremes = Extremes::default();
+    numbers.iter().for_each(|(value, rows, cell)| extremes.add(*value, *rows, || (*cell).clone()));
+    extremes.codes(|[low, high], least| {
+        has_different(numbers.iter().map(|(value, ..)| *value).filter(|value| (low..=high).contains(value)), least)
+    })
+}
+
+/// A number as a cell is declared missing: with a point, and a date as it stands there.
+fn written(number: f64, cell: &str, reading: usize) -> String {
+    if reading < 2 { number.to_string() } else { cell.to_owned() }
 }
 
 /// Whether cells occur twice, and about how many are distinct, in a memory that does not grow with the rows: the hashes are

@@ -2,10 +2,11 @@
 
 use super::kind::{Rows, Source};
 use super::{DataSet, Origin};
-use crate::columns::codes::{self, Codes};
+use crate::columns::codes::{self, Codes, FarValues, shortest};
 use crate::columns::{
     Categorical, CellKind, Columns, Names, READING, Reading, note_on_alike, note_on_alike_groups, text,
 };
+use crate::format::cells_at;
 use crate::format::csv::{self, CsvOptions, CsvTable, Numbered, Task};
 use crate::format::header::Header;
 use crate::leave_out::{self, LEAVE_OUT, LeftOut};
@@ -464,18 +465,44 @@ fn notes_of_dropped(path: &Path, table: &CsvTable) -> impl Iterator<Item = Strin
         })
 }
 
+/// So many digits of a decimal number are the same in single precision.
+const EXACT_DIGITS: usize = 6;
+
+/// The number of digits of a cell.
+fn digits(cell: &str) -> usize {
+    cell.bytes().filter(u8::is_ascii_digit).count()
+}
+
 /// What may stand for missing values in a file, where nobody has said so.
 fn notes_of_codes(path: &Path, table: &CsvTable, options: &CsvOptions<'_>) -> impl Iterator<Item = String> {
-    let numbers = table.kinds.iter().enumerate().filter(|(_, kind)| **kind == CellKind::Number);
-    let features = numbers.filter_map(|(at, _)| {
+    let numbers = table.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, CellKind::Number | CellKind::Date));
+    let found = numbers.filter_map(|(at, kind)| {
         let cells = table.features.column(at);
-        Some((called(table, at), Codes::of(cells.iter().map(|cell| f64::from(*cell)))?))
+        Some((at, *kind, FarValues::of(cells.iter().map(|cell| f64::from(*cell)))?))
     });
-    let targets = Codes::of(table.values.iter().copied()).map(|codes| (options.target.to_owned(), codes));
-    let mut all: Vec<(String, Codes)> = features.collect();
+    let found: Vec<(usize, CellKind, FarValues<usize>)> = found.collect();
+    // A feature is kept in single precision, and a date as a number: the file has the cells.
+    let is_told = |kind: CellKind, value: f64| kind == CellKind::Number && digits(&shortest(value)) <= EXACT_DIGITS;
+    let place = |at: usize, row: usize| (table.lines[row], table.places[at]);
+    let wanted = found.iter().flat_map(|(at, kind, codes)| {
+        let untold = codes.named().filter(|(value, _)| !is_told(*kind, *value));
+        untold.map(|(_, row)| place(*at, *row))
+    });
+    let written = cells_at(path, options.delimiter, wanted.collect());
+    let mut all: Vec<(String, Codes)> = Vec::new();
+    let notation = options.reading.notation();
+    for (at, kind, codes) in &found {
+        let cell = |value, row: &usize| match (written.get(&place(*at, *row)), kind) {
+            (Some(date), CellKind::Date) => date.clone(),
+            (Some(cell), _) => notation.number(cell).unwrap_or(value).to_string(),
+            (None, _) => shortest(value),
+        };
+        all.push((called(table, *at), codes.written(cell)));
+    }
     let of_features = all.len();
-    all.extend(targets);
-    let cells: Vec<(String, Vec<String>)> = all.iter().map(|(name, codes)| (name.clone(), codes.cells())).collect();
+    let targets = FarValues::of(table.values.iter().copied());
+    all.extend(targets.map(|codes| (options.target.to_owned(), codes.written(|value, _| value.to_string()))));
+    let cells: Vec<_> = all.iter().map(|(name, codes)| (name.clone(), codes.cells().to_vec())).collect();
     let declared = options.reading.missing_values.with(&cells, table.names.is_some());
     let note = |columns: &[(String, Codes)], key: &str| {
         let remedy = format!("declare them (data.missing_values = {declared}) and set {key}");

@@ -35,7 +35,7 @@ pub struct Choice<'a> {
     whose: Whose,
     /// The column of the natural clients.
     pub client: Option<&'a SurveyColumn>,
-    /// The column that would be that of the clients, if none of its cells were missing.
+    /// A column that could be that of the clients, if none of its cells were missing.
     incomplete_client: Option<&'a SurveyColumn>,
     /// The last column, where it has too many texts to be taken for the target.
     unlikely_target: Option<&'a SurveyColumn>,
@@ -112,10 +112,7 @@ impl<'a> Choice<'a> {
             let in_some = column.missing > 0 && 2 * column.missing < column.cells;
             is_place && in_some && !taken(column) && names_clients(column, survey.rows)
         };
-        let incomplete_client = match whose {
-            Whose::ManyClients if client.is_none_or(names::is_person) => columns.iter().find(lacks_some),
-            _ => None,
-        };
+        let incomplete_client = columns.iter().find(lacks_some).filter(|_| whose == Whose::ManyClients);
         let uses: Vec<(&SurveyColumn, Use)> = features.map(|column| (column, use_of(column))).collect();
         if !uses.iter().any(|(_, of)| of.is_feature()) {
             return Err(format!("there is nothing to predict {} from: {}", shown(target), reasons(&uses)));
@@ -214,13 +211,18 @@ impl<'a> Choice<'a> {
         ))
     }
 
-    /// Why no column is that of the clients, where one would be.
+    /// Why a column is not that of the clients, which it would be or could be.
     pub fn about_incomplete_client(&self) -> Option<String> {
         let column = self.incomplete_client?;
         let (name, line, missing) = (shown(column), column.first_missing?, column.missing);
+        let other = self.client.filter(|client| !names::is_person(client));
+        let (would, instead) = match other {
+            Some(other) => ("could", format!(" in the place of {}", shown(other))),
+            None => ("would", String::new()),
+        };
         let are = if missing == 1 { "one of its cells is".to_owned() } else { format!("{missing} of its cells are") };
         Some(format!(
-            "{name} would be the clients, but {are} missing, the first in line {line}: write the client \
+            "{name} {would} be the clients{instead}, but {are} missing, the first in line {line}: write the client \
              there, or take these rows out, and repeat the command"
         ))
     }

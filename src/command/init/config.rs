@@ -66,7 +66,8 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     }
     match choice.client {
         Some(client) => {
-            let found = format!("Clients are the {clients} values of {}.", shown(client));
+            let mut found = format!("Clients are the {clients} values of {}.", shown(client));
+            found.extend(choice.about_incomplete_client().map(|about| format!(" {about}.")));
             lines.push(line("partition", "by-column", "kind", text("by-column"), found));
         }
         None => {

@@ -15,15 +15,16 @@ pub struct Suspects {
 }
 
 impl Suspects {
-    /// Numbers far beyond all others of their column, in features and target.
+    /// Numbers and dates far beyond all others of their column, in features and target.
     pub fn codes(survey: &Survey, choice: &Choice<'_>) -> Option<Self> {
-        let columns = choice.used(&Use::Number).into_iter().chain([choice.target]);
+        let columns = [Use::Number, Use::Date].iter().flat_map(|of| choice.used(of)).chain([choice.target]);
         Self::of(survey, columns.filter_map(|column| codes(column, survey)))
     }
 
     /// These, and the only text of a column of numbers.
     pub fn all(survey: &Survey, choice: &Choice<'_>) -> Option<Self> {
-        let is_used = |(column, of): &&(&SurveyColumn, Use)| *of == Use::Number || lone_text(column).is_some();
+        let is_used =
+            |(column, of): &&(&SurveyColumn, Use)| matches!(of, Use::Number | Use::Date) || lone_text(column).is_some();
         let features = choice.uses.iter().filter(is_used).map(|(column, _)| *column);
         let columns = features.chain([choice.target]);
         Self::of(survey, columns.flat_map(|column| text(column, survey).into_iter().chain(codes(column, survey))))
@@ -41,7 +42,7 @@ impl Suspects {
 /// The codes of a column in words, and its name with their cells.
 fn codes(column: &SurveyColumn, survey: &Survey) -> Option<(String, (String, Vec<String>))> {
     let (key, codes) = (key_of(column, survey.columns.len()), column.codes.as_ref()?);
-    Some((codes.of_column(&one_line(&key)), (key, codes.cells())))
+    Some((codes.of_column(&one_line(&key)), (key, codes.cells().to_vec())))
 }
 
 /// The same for the only text of a column of numbers.

@@ -32,6 +32,8 @@ impl Use {
             () if column.present() == 0 => Self::Nothing("all its cells are missing".into()),
             () if column.are_all(column.numbers) && is_numbered(column) => Self::Id,
             () if is_repeated_id(column) => Self::Id,
+            () if are_dates_in_digits(column) && column.are_all(column.dates) => Self::Date,
+            () if are_dates_in_digits(column) => of_other_dates(survey),
             () if is_zero_or_one(column) => Self::Boolean,
             () if column.are_all(column.numbers) => Self::Number,
             () if column.are_all(column.booleans) => Self::Boolean,
@@ -69,6 +71,16 @@ fn is_repeated_id(column: &SurveyColumn) -> bool {
     is_named && (column.whole || !is_number)
 }
 
+/// The least number of different whole numbers that are taken for dates where all can be read as such: one in 27 numbers of
+/// eight digits can.
+const LEAST_DATES: usize = 3;
+
+/// Whether the cells are dates without marks, such as 20240131.
+fn are_dates_in_digits(column: &SurveyColumn) -> bool {
+    let are_dates = column.are_all(column.dates) || column.are_all(column.other_dates);
+    are_dates && column.are_all(column.numbers) && column.distinct().is_none_or(|count| count >= LEAST_DATES)
+}
+
 /// Whether many texts, nearly all of them with a digit, occur in several rows each on average: ids of persons or cases under
 /// a name that says nothing.
 pub fn may_be_repeated_ids(column: &SurveyColumn) -> bool {
@@ -103,6 +115,12 @@ pub fn has_thousands(column: &SurveyColumn) -> bool {
     column.thousands > 0 && column.are_all(column.numbers + column.other_mark + column.thousands)
 }
 
+/// What becomes of dates in another format than that of the table.
+fn of_other_dates(survey: &Survey) -> Use {
+    let format = survey.date_formats.first().map_or("", |format| format.as_str());
+    Use::Nothing(format!("its dates are not written as `{format}`"))
+}
+
 /// What becomes of a column of texts, or of texts and numbers.
 fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
     let (present, distinct) = (column.present(), column.distinct());
@@ -116,11 +134,13 @@ fn of_texts(column: &SurveyColumn, survey: &Survey) -> Use {
         return Use::Nothing("its numbers have another decimal mark than most".into());
     }
     if column.are_all(column.other_dates) {
-        let format = survey.date_formats.first().map_or("", |format| format.as_str());
-        return Use::Nothing(format!("its dates are not written as `{format}`"));
+        return of_other_dates(survey);
     }
     let few = distinct.is_some_and(|count| count <= FEW);
     let remedy = "texts that stand for missing values can be declared with --missing-values";
+    if let Some(unit) = column.unit.as_ref().filter(|_| !few && column.are_all(column.numbers + column.units)) {
+        return Use::Nothing(format!("its numbers have the unit `{}`, which is not read", one_line(unit)));
+    }
     if !few && 2 * column.numbers > present {
         return Use::Nothing(format!("most of its cells are numbers, but not all ({remedy})"));
     }
