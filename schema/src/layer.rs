@@ -7,7 +7,7 @@ use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
 use super::lines::{Lines, parse};
 use super::suggest::{by_kind, did_you_mean, list, nearest, shorten};
-use super::value::not_one_of;
+use super::value::{Accepts, not_one_of};
 
 /// A key and the value that one source gives it.
 #[derive(Debug, Clone)]
@@ -188,12 +188,21 @@ impl<'s> Layer<'s> {
         !name.is_empty() && self.schema.section(name).is_some()
     }
 
-    /// The value of `--set path=text`: parsed as TOML where possible, unless the key takes text; else the text itself.
+    /// The value of `--set path=text`: parsed as TOML where possible, unless the key takes text; else a number, where the key
+    /// takes one and TOML alone does not read it; else the text itself.
     fn typed_value(&self, path: &str, text: &str) -> Value {
         let parsed = format!("value = {text}").parse::<Table>().ok().filter(|table| table.len() == 1);
-        let takes_text = matches!(self.find(path, None), Some((_, Found::Key(key))) if key.accepts.takes_text());
-        match parsed.and_then(|mut table| table.remove("value")) {
-            Some(value) if value.is_str() || !takes_text => value,
+        let accepts = match self.find(path, None) {
+            Some((_, Found::Key(key))) => Some(key.accepts),
+            _ => None,
+        };
+        let takes_text = accepts.is_some_and(Accepts::takes_text);
+        let value = parsed.and_then(|mut table| table.remove("value"));
+        if let Some(value) = value.filter(|value| value.is_str() || !takes_text) {
+            return value;
+        }
+        match plain_number(text) {
+            Some(number) if accepts.is_some_and(Accepts::takes_real) => Value::Float(number),
             _ => Value::String(text.to_string()),
         }
     }
@@ -246,6 +255,11 @@ enum Found {
     /// The section's `kind`.
     Kind,
     Key(&'static Key),
+}
+
+/// A finite number such as `.2` or `2.`, which TOML writes `0.2` and `2.0`.
+fn plain_number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 fn not_accepted(at: String, path: &str, value: &Value, allowed: String) -> ConfigError {

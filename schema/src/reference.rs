@@ -22,7 +22,8 @@ Most sections have a `kind`. A key that the chosen kind does not use is refused,
 When `--set` changes a kind, the file's keys that the new kind does not use are dropped, and those that both kinds use keep the
 file's values, also where the new kind has another default; a note names both.
 
-The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`).
+The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`),
+except that a key of real numbers takes `.5` and `2.` too.
 
 K is the number of clients, N that of particles, I that of rounds, L that of local steps, d that of a model's parameters.
 

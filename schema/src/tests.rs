@@ -279,3 +279,49 @@ fn a_whole_number_beyond_tomls_is_told_the_limit() {
     let message = resolve("", &["seed=18446744073709551615"]).unwrap_err();
     assert!(message.contains("at least 0 and at most 9223372036854775807"), "{message}");
 }
+
+#[test]
+fn a_number_of_the_command_line_may_lack_a_digit_beside_its_point() {
+    let noise = |set: &str| {
+        let sets = ["method.kind=noisy", "method.path=p", set];
+        resolve("", &sets).map(|resolved| resolved.table["method"]["noise"].as_float().unwrap())
+    };
+    for (given, read) in [
+        ("method.noise=.2", 0.2),
+        ("method.noise= +.2 ", 0.2),
+        ("method.noise=2.", 2.0),
+        ("method.noise=1.e-3", 0.001),
+        ("method.noise=0.2", 0.2),
+    ] {
+        assert_eq!(noise(given), Ok(read), "{given}");
+    }
+    for (given, shown) in [
+        // A number, and too small a one.
+        ("method.noise=-.5", "`method.noise` cannot be -0.5;"),
+        ("method.noise=infinity", "`method.noise` cannot be \"infinity\";"),
+        ("method.noise=NaN", "`method.noise` cannot be \"NaN\";"),
+        ("method.noise=1.e999", "`method.noise` cannot be \"1.e999\";"),
+        ("method.noise=.", "`method.noise` cannot be \".\";"),
+        ("method.noise=,2", "`method.noise` cannot be \",2\";"),
+        // A key of whole numbers, or of words, takes none with a point.
+        ("seed=3.", "`seed` cannot be \"3.\";"),
+        ("method.split=.5", "`method.split` cannot be \".5\";"),
+    ] {
+        let message = noise(given).unwrap_err();
+        assert!(message.contains(shown), "{given}: {message}");
+    }
+    // A text stays as it is written.
+    let named = resolve("", &["method.kind=noisy", "method.path=2."]).unwrap();
+    assert_eq!(named.table["method"]["path"].as_str(), Some("2."));
+}
+
+#[test]
+fn a_number_or_a_word_may_lack_a_digit_too() {
+    const KEYS: &[Key] = &[key("width", Accepts::NumberOr(Interval::POSITIVE, &["auto"]), T("auto"), "Width.")];
+    let schema = Schema { sections: vec![Section::plain("", "Top.", KEYS)] };
+    let width = |set: &str| {
+        let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
+        schema.resolve(Source { name: "e.toml", text: "" }, &overrides).unwrap().table["width"].clone()
+    };
+    assert_eq!((width("width=.5").as_float(), width("width=auto").as_str()), (Some(0.5), Some("auto")));
+}

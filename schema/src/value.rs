@@ -245,6 +245,11 @@ impl Accepts {
         matches!(self, Self::Text { .. } | Self::Column { .. } | Self::Class | Self::Name | Self::Character)
     }
 
+    /// Whether a real number is a value.
+    pub(super) fn takes_real(self) -> bool {
+        matches!(self, Self::Float(_) | Self::NumberOr(..))
+    }
+
     /// "; did you mean …?" where a word is close to one of the choices.
     fn hint(self, value: &Value) -> String {
         match (self, value) {

@@ -152,6 +152,7 @@ fn read(
     };
     let of_groups = by.and_then(|_| asked.next().flatten());
     let of_clusters = cluster.and_then(|_| asked.next().flatten());
+    let trained = run.note_on_trained_rows(config, &typed.input, &lines);
     let outside = run.training_range().and_then(|range| range.note(&range.outside(&features)));
     let targets = targets(run, &reading.notation(), &of_targets, (&typed.input, &lines))?;
     let groups = of_groups.as_ref().map(|column| RowGroups::of_texts(&column.cells));
@@ -197,9 +198,9 @@ fn read(
             None => format!("{} on {name}", run.summary.name),
         }),
         facts,
-        notes: is_index
-            .then(note)
+        notes: trained
             .into_iter()
+            .chain(is_index.then(note))
             .chain(taken_alone)
             .chain(alike_clusters)
             .chain(notes)

@@ -136,13 +136,13 @@ fn lines_told(site: &SiteConfig, told: &Description) -> Vec<String> {
             ),
         },
         match &told.features {
-            Some(names) => format!("names of the {} features: {}", told.width, joined(names)),
+            Some(names) => names_of(names, "feature", "features"),
             None => format!("number of features: {}", told.width),
         },
     ];
     match &told.target {
         TargetDescription::Classes { names, counts, untrained } => {
-            lines.push(format!("names of the {} classes: {}", names.len(), joined(names)));
+            lines.push(names_of(names, "class", "classes"));
             if !untrained.is_empty() {
                 lines.push(format!("which of them are not in the file of the training rows: {}", joined(untrained)));
             }
@@ -213,7 +213,7 @@ fn lines_of_columns(told: &Description) -> Vec<String> {
 fn counted(tally: &Tally) -> String {
     let texts = tally.texts.iter().map(|(text, rows)| format!("{} {rows}", quoted(text)));
     let sum = match tally.texts.is_empty() {
-        true => format!("{} over {} rows", tally.sum.sum.value(), tally.present),
+        true => format!("{} over {}", tally.sum.sum.value(), count_of_rows(tally.present)),
         false => texts.collect::<Vec<_>>().join(", "),
     };
     format!("{sum}; missing in {}", tally.missing)
@@ -260,7 +260,8 @@ fn lines_kept(site: &SiteConfig, told: &Description) -> Vec<String> {
         lines.push("sums of columns (tell.statistics = false)".into());
     } else if told.sums.is_none() {
         let few = if site.data.reading.group_column.is_empty() { "" } else { " with too few groups" };
-        lines.push(format!("sums of columns ({} rows{few}, tell.min_rows = {})", told.rows, site.tell.min_rows));
+        let rows = count_of_rows(told.rows);
+        lines.push(format!("sums of columns ({rows}{few}, tell.min_rows = {})", site.tell.min_rows));
     }
     if told.sums.is_some() && !site.tell.products {
         lines.push("sums of the products of two columns (tell.products = false)".into());
@@ -298,6 +299,18 @@ fn agreement(agreed: &Agreement, scales: Option<&Normalisation>, more_notes: &[S
     }
     let notes = agreed.notes.iter().chain(more_notes).map(|note| format!("note: {note}"));
     list(&format!("these {} sites agree", agreed.rows.len()), &lines.into_iter().chain(notes).collect::<Vec<_>>())
+}
+
+/// The names of some things, with the word for one of them and that for several.
+fn names_of(names: &[String], one: &str, several: &str) -> String {
+    match names.len() {
+        1 => format!("name of the {one}: {}", joined(names)),
+        count => format!("names of the {count} {several}: {}", joined(names)),
+    }
+}
+
+fn count_of_rows(rows: usize) -> String {
+    format!("{rows} row{}", if rows == 1 { "" } else { "s" })
 }
 
 fn joined(names: &[String]) -> String {

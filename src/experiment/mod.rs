@@ -52,6 +52,7 @@ mod site_results;
 mod sites;
 pub mod split;
 mod stop;
+mod trained_rows;
 pub mod training_range;
 
 pub use artifact::Artifacts;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +109,11 @@ impl Provenance {
     pub fn started(&self) -> Option<&str> {
         self.sessions.first().map(|session| session.started.as_str())
     }
+
+    /// Whether the first process began before a time, to the second.
+    pub(super) fn began_before(&self, time: SystemTime) -> bool {
+        self.started().is_some_and(|began| *began < *in_utc(time))
+    }
 }
 
 /// The words of the command line of this process, without the values of options that have a secret.
@@ -146,7 +152,12 @@ fn without_secrets(words: impl Iterator<Item = String>) -> Vec<String> {
 
 /// The present time in UTC, in the form of RFC 3339.
 fn now() -> String {
-    machine::timestamp().replace(' ', "T") + "Z"
+    in_utc(SystemTime::now())
+}
+
+/// A time in UTC, in the form of RFC 3339.
+fn in_utc(time: SystemTime) -> String {
+    machine::timestamp_of(time).replace(' ', "T") + "Z"
 }
 
 #[cfg(test)]
@@ -168,5 +179,16 @@ mod tests {
         ] {
             assert_eq!(kept(line), expected);
         }
+    }
+
+    #[test]
+    fn a_run_began_before_what_was_written_a_second_later() {
+        let session = Session { started: "2026-11-21T14:05:09Z".into(), ..Session::default() };
+        let run = Provenance { sessions: vec![session], ..Provenance::default() };
+        // `date -u -d "2026-11-21 14:05:09" +%s`
+        let at = |later: u64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_795_269_909 + later);
+        assert_eq!([0, 1, 86_400].map(|later| run.began_before(at(later))), [false, true, true]);
+        assert!(!run.began_before(at(0) - std::time::Duration::from_secs(14 * 3600)), "in the night of the same day");
+        assert!(!Provenance::default().began_before(at(0)), "a run that does not say it");
     }
 }

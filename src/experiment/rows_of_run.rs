@@ -7,6 +7,9 @@ use crate::report::{ClientNames, PartitionTable};
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows};
 
+/// What a client's rows are for, in the words of the file of their lines.
+pub(super) const USES: [&str; 3] = ["training", "validation", "calibration"];
+
 /// What a run's files say of its rows and its clients.
 pub(super) struct RowsOfRun {
     /// All that predictions need besides particles and configuration.
@@ -65,12 +68,8 @@ impl RowsOfRun {
 /// The line of each row that a client trains on or holds out, in the order of the lines.
 fn lines_of_clients(lines: &[u64], partition: &Partition) -> String {
     let of_client = |client: usize| {
-        let uses = [
-            ("training", &partition.clients()[client][..]),
-            ("validation", partition.validation(client)),
-            ("calibration", partition.calibration(client)),
-        ];
-        uses.into_iter().flat_map(move |(word, rows)| rows.iter().map(move |row| (lines[*row], client, word)))
+        let rows = [&partition.clients()[client][..], partition.validation(client), partition.calibration(client)];
+        USES.into_iter().zip(rows).flat_map(move |(word, rows)| rows.iter().map(move |row| (lines[*row], client, word)))
     };
     let mut rows: Vec<(u64, usize, &str)> = (0..partition.clients().len()).flat_map(of_client).collect();
     rows.sort_unstable();

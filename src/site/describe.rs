@@ -195,6 +195,7 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
         let few = match site.data.reading.group_column.as_str() {
             "" if told.rows == 1 => "There is 1 training row, fewer".to_owned(),
             "" => format!("There are {} training rows, fewer", told.rows),
+            column if told.rows == 1 => format!("The 1 training row has fewer values of `{}`", quoted(column)),
             column => format!("The {} training rows have fewer values of `{}`", told.rows, quoted(column)),
         };
         problems.push(format!(
@@ -246,9 +247,10 @@ pub fn problems(site: &SiteConfig, rows: &SiteRows, told: &Description) -> Vec<S
         ),
         TargetDescription::Classes { names, .. } if names.len() > 2 && 2 * names.len() > told.rows => {
             problems.push(format!(
-                "There are {} classes for {} training rows, and the name of each is told: is data.target the right column?",
+                "There are {} classes for {} training row{}, and the name of each is told: is data.target the right column?",
                 names.len(),
-                told.rows
+                told.rows,
+                if told.rows == 1 { "" } else { "s" }
             ));
         }
         _ => {}

@@ -240,6 +240,40 @@ fn a_site_may_hold_one_class_if_another_site_has_more() {
 }
 
 #[test]
+fn one_class_one_feature_and_one_row_are_told_in_the_singular() {
+    let sites = Sites::new();
+    // One row in twelve has a flow.
+    let line = |row: usize| format!("{},oak\n", if row == 5 { flow(row) } else { String::new() });
+    let rows = format!("flow,tree\n{}", (0..12).map(line).collect::<String>());
+    let printed = sites.site("north", 0, &rows, "missing = \"mean\"\n[tell]\nmin_rows = 1").prints("sites/north.toml");
+    for line in [
+        "  - name of the feature: flow\n",
+        "  - name of the class: oak\n",
+        // 5² + 1.0625
+        "Column `flow`: 26.0625 over 1 row; missing in 11\n",
+    ] {
+        assert!(printed.contains(line), "no {line:?} in {printed}");
+    }
+    sites.site("south", 1, "flow,tree\n1.5,oak\n", "");
+    sites.0.write("sites/south-test.csv", "flow,tree\n2.5,oak\n");
+    let printed = sites.prints("sites/south.toml");
+    for words in
+        ["sums of columns (1 row, tell.min_rows = 10)", "There is 1 training row, fewer than tell.min_rows = 10"]
+    {
+        assert!(printed.contains(words), "no {words:?} in {printed}");
+    }
+    sites.0.write("sites/south-test.csv", "flow,tree\n2.5,elm\n3.5,ash\n");
+    let printed = sites.prints("sites/south.toml");
+    assert!(printed.contains("There are 3 classes for 1 training row, and"), "{printed}");
+    sites.site("west", 2, "plot,flow,tree\na,1.5,oak\n", "group_column = \"plot\"");
+    sites.0.write("sites/west-test.csv", "plot,flow,tree\nb,2.5,oak\n");
+    let printed = sites.prints("sites/west.toml");
+    for words in ["sums of columns (1 row with too few groups,", "The 1 training row has fewer values of `plot` than"] {
+        assert!(printed.contains(words), "no {words:?} in {printed}");
+    }
+}
+
+#[test]
 fn sites_that_cannot_train_together_are_refused_by_name_and_column() {
     let sites = Sites::new();
     sites.site("north", 0, &table("ph,flow,tree", 0, 12, TREES), "");
