@@ -93,14 +93,14 @@ pub(super) fn assigned(
     };
     let rows = partition.counts(&data.train.targets);
     let counts = || Ok(rows.clone());
-    let (class_weights, note) = class_weights::of(config, counts, names)?.unzip();
+    let (class_weights, weighted) = class_weights::of(config, counts, names)?.unzip();
     let (prior, corrected) = prior_correction::class_prior(config, counts, class_weights.as_deref())?.unzip();
     let corrections = prior_correction::of_clients(rows.into_iter().enumerate(), prior.as_ref());
     let notes = data
         .notes
         .iter()
         .chain(&partition.notes)
-        .chain(&note)
+        .chain(weighted.iter().flatten())
         .chain(&corrected)
         .chain(&rare)
         .chain(&untrained)

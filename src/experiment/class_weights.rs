@@ -6,7 +6,10 @@ use crate::error::RunError;
 /// The number of classes whose weights a note lists.
 const LISTED: usize = 10;
 
-/// The weights of the classes `[C]`, and a note about them; `None` where all rows count once.
+/// The weights of the classes `[C]`, and notes about them.
+pub(super) type Weights = (Vec<f64>, Vec<String>);
+
+/// The weights that `data.class_weights` asks for; `None` where all rows count once.
 ///
 /// # Arguments
 /// * `counts`: the number of training rows of each client and class, `[K][C]`; an error where they are not known
@@ -18,13 +21,13 @@ pub(super) fn of(
     config: &Config,
     counts: impl FnOnce() -> Result<Vec<Vec<usize>>, RunError>,
     names: &[String],
-) -> Result<Option<(Vec<f64>, String)>, RunError> {
+) -> Result<Option<Weights>, RunError> {
     match config.class_weights()? {
         ClassWeights::None => Ok(None),
         ClassWeights::Balanced => {
             let weights = balanced(&counts()?);
-            let note = note(&weights, names);
-            Ok(Some((weights, note)))
+            let notes = [note(&weights, names)].into_iter().chain(note_on_validation(config)).collect();
+            Ok(Some((weights, notes)))
         }
     }
 }
@@ -50,6 +53,25 @@ fn note(weights: &[f64], names: &[String]) -> String {
          of classes that are equally frequent",
         listed.join(", ")
     )
+}
+
+/// The note on a run with weights whose rounds are judged by validation rows, which have none: clients send sums over these rows
+/// in which all count once. `None` where nothing looks at them.
+fn note_on_validation(config: &Config) -> Option<String> {
+    let (key, metric) = (config.validation_key()?, config.stop.metric.word());
+    let consequence = match config.stop.patience {
+        0 => {
+            "the step size may become smaller while the training still gains; other kinds of lr_schedule do not look at these rows"
+        }
+        _ => {
+            "the best round may find fewer rows of these classes than another one; with stop.patience = 0 the results are those of the \
+             last round"
+        }
+    };
+    Some(format!(
+        "{key} judges rounds by the {metric} of validation rows that all count once, not as data.class_weights lets training \
+         rows count: rounds with lower probabilities of rare classes look better, and {consequence}"
+    ))
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ pub fn serve_on(
     let uncorrected =
         sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts, sites.name_is_feature()));
     let (card, units) = sites.card(&questions, config)?;
+    let weighted = weighted.into_iter().flatten();
     let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
     notes.extend(note_on_published(config, can));
     let basis = sites.basis(&questions, config, &card)?;

@@ -319,11 +319,11 @@ impl Sites {
         }
     }
 
-    /// The weights of the classes that `data.class_weights` asks for, and a note about them.
+    /// The weights of the classes that `data.class_weights` asks for, and notes about them.
     ///
     /// # Errors
     /// A site does not tell how many rows of each class it has.
-    pub fn class_weights(&self, config: &Config) -> Result<Option<(Vec<f64>, String)>, RunError> {
+    pub fn class_weights(&self, config: &Config) -> Result<Option<class_weights::Weights>, RunError> {
         class_weights::of(
             config,
             || self.all_counts(DATA_CLASS_WEIGHTS),

@@ -174,6 +174,30 @@ fn validation_rows_have_scores_whatever_ends_the_run() {
 }
 
 #[test]
+fn rounds_judged_by_rows_without_the_weights_of_the_training_have_a_note() {
+    let place = Place::new();
+    let notes = |out: &str, keys: &str| -> Vec<String> {
+        place.works(&format!("{SKEWED} --set rounds=2 {keys} --out {out}"));
+        let notes: Vec<String> =
+            serde_json::from_value(place.json(&format!("{out}/summary.json"))["notes"].clone()).unwrap();
+        notes.into_iter().filter(|note| note.contains("judges rounds by")).collect()
+    };
+    let weights = "--set data.class_weights=balanced";
+    let (patience, plateau) = ("--set stop.patience=2", "--set lr_schedule.kind=plateau");
+    for (out, judge, metric, key, consequence) in [
+        ("nll", patience, "nll", "stop.patience", "with stop.patience = 0 the results are those of the last round"),
+        ("brier", patience, "brier", "stop.patience", "the best round may find fewer rows of these classes"),
+        ("plateau", plateau, "nll", "lr_schedule.kind = \"plateau\"", "the step size may become smaller"),
+    ] {
+        let found = notes(out, &format!("{weights} {judge} --set stop.metric={metric}"));
+        let begins = format!("{key} judges rounds by the {metric} of validation rows that all count once");
+        assert_eq!(found.len(), 1, "{out}: {found:?}");
+        assert!(found[0].starts_with(&begins) && found[0].contains(consequence), "{found:?}");
+    }
+    assert!(notes("unwatched", weights).is_empty() && notes("unweighted", patience).is_empty());
+}
+
+#[test]
 fn patience_without_rows_to_judge_by_is_refused() {
     let place = Place::new();
     let patience = "--set stop.patience=2";

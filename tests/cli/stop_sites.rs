@@ -137,6 +137,27 @@ fn sites_keep_their_results_also_where_the_server_has_the_test_rows() {
 }
 
 #[test]
+fn a_federation_with_weights_of_classes_has_the_note_on_validation_rows_of_the_run_in_one_process() {
+    let place = Place::new();
+    let keys = format!("{KEYS} --set rounds=2 --set stop.patience=2 --set data.class_weights=balanced");
+    place.works(&format!("train --quiet {keys} --out here"));
+    // It has notes too, beside the command.
+    let command = command_in(&place.works(&format!("site split {keys} --out rehearsal")).stdout);
+    place.works(&format!("{command} --quiet --out sites"));
+    assert!(place.bytes("here/particles.safetensors") == place.bytes("sites/particles.safetensors"));
+    let note = |run: &str| {
+        let notes = place.json(&format!("{run}/summary.json"))["notes"].as_array().unwrap().clone();
+        let about =
+            |note: &&serde_json::Value| note.as_str().is_some_and(|note| note.starts_with("stop.patience judges"));
+        notes.iter().filter(about).cloned().collect::<Vec<_>>()
+    };
+    let found = note("sites");
+    assert!(found.len() == 1 && found == note("here"), "{found:?}");
+    place.works(&format!("{command} --quiet --set stop.patience=0 --out plain"));
+    assert!(note("plain").is_empty());
+}
+
+#[test]
 fn the_metric_must_be_one_of_the_target_that_the_sites_hold() {
     let place = Place::new();
     place.write("prices.csv", prices(120));

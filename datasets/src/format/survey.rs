@@ -389,7 +389,7 @@ mod tests {
         };
         let few = codes(400);
         assert_eq!(few[0].as_deref(), Some("`x` (99999 in 4 rows, all others 0 to 399)"));
-        assert_eq!(few[1].as_deref(), Some("`x` (31.12.9999 in 4 rows, all others 01.01.2000 to 28.12.2019)"));
+        assert_eq!(few[1].as_deref(), Some("`x` (31.12.9999 in 4 rows, all others 01.01.2000 to 24.12.2019)"));
         assert_eq!(few[2], None);
         let many = codes(4000);
         assert_eq!(many[0].as_deref(), Some("`x` (99999 in 40 rows, all others 0 to 3999)"));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::metrics::{
-    Bin, ClassPredictions, Interval, NoSlope, Recalibration, ScoredClasses, ThresholdRow, decision_thresholds,
+    Bin, ClassPredictions, Interval, NoEstimate, Recalibration, ScoredClasses, ThresholdRow, decision_thresholds,
     threshold_table,
 };
 
@@ -64,6 +64,6 @@ impl BinaryAnalysis {
 
     /// Whether there are rows of both classes.
     pub(crate) fn has_both(&self) -> bool {
-        self.recalibration.missing != Some(NoSlope::OneClass)
+        self.recalibration.missing != Some(NoEstimate::OneClass)
     }
 }

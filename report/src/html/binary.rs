@@ -80,10 +80,9 @@ fn recalibration(binary: &BinaryAnalysis) -> String {
         }
     };
     let name = &binary.positive.name;
-    let mut sentences = Vec::new();
-    if let Some(missing) = of.missing {
-        sentences.push(missing.sentence().to_owned());
-    }
+    let other = of.missing_in_the_large.filter(|missing| of.missing != Some(*missing));
+    let mut sentences: Vec<String> =
+        of.missing.into_iter().chain(other).map(|missing| missing.sentence().to_owned()).collect();
     if let Some(slope) = of.slope {
         sentences.push(
             against(

@@ -88,7 +88,7 @@ pub(crate) use predictions::check_labels;
 pub(crate) use predictions::probability;
 pub use predictions::{ClassPredictions, PROBABILITY_TOLERANCE, ParticleLogProbs, ROW_SUM_TOLERANCE, TopLabel, argmax};
 pub use ranking::{Ranking, Times};
-pub use recalibration::{Estimate, NoSlope, Recalibration};
+pub use recalibration::{Estimate, NoEstimate, Recalibration};
 pub use regression::{
     COVERAGE_LEVELS, CoverageRow, EnsembleCrps, LevelCalibration, PredictiveMoments, coverage_table, crps,
     ensemble_crps, interval_calibration, level_grid, log_likelihood, mae, mean_error, pit, pit_histogram,

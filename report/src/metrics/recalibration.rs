@@ -22,6 +22,10 @@ const HALVINGS: usize = 40;
 /// The fit ends where Newton's decrement, which is twice the likelihood that is left to gain, is below this share of the
 /// number of rows.
 const DECREMENT: f64 = 1e-20;
+/// The largest standard error that calibration in the large may have. Log odds lie between those of 1e-12 and of 1 − 1e-12, so
+/// that no two differ by more than 56, and no probability can be wrong by more: an interval of ±196 knows nothing. The information
+/// of all rows together is then below 1e-4, about that of a single row with a probability of 1e-4.
+const LARGEST_ERROR: f64 = 100.0;
 
 /// A maximum-likelihood estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +44,7 @@ impl Estimate {
     }
 }
 
-/// The recalibration of two classes. What has no finite estimate is `None`, and `missing` says why.
+/// The recalibration of two classes. What has no finite estimate is `None`, and `missing` and `missing_in_the_large` say why.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Recalibration {
     /// The slope b: below 1 the probabilities are too extreme, above 1 not extreme enough.
@@ -55,7 +59,9 @@ pub struct Recalibration {
     /// Rows with a probability below 1e-12 of either class, which are taken as 1e-12.
     pub floored: usize,
     /// The reason why slope and intercept have no estimate.
-    pub missing: Option<NoSlope>,
+    pub missing: Option<NoEstimate>,
+    /// The reason why calibration in the large has none.
+    pub missing_in_the_large: Option<NoEstimate>,
 }
 
 /// In `report.json` an estimate is a number with its standard error and its 95 % interval.
@@ -70,23 +76,25 @@ fn value<S: Serializer>(of: &Option<Estimate>, serializer: S) -> Result<S::Ok, S
     }
 }
 
-/// The reason why the calibration slope has no estimate.
+/// The reason why the calibration slope or an intercept has no estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NoSlope {
+pub enum NoEstimate {
     /// All rows have the same class.
     OneClass,
     /// All rows have the same probability.
     OneProbability,
     /// A threshold separates the classes: the slope is infinite.
     Separable,
+    /// Very different intercepts fit the rows alike, of which the standard error is beyond all bounds.
+    Flat,
     /// The fit did not converge.
     NoConvergence,
     /// All rows are of one cluster.
     OneCluster,
 }
 
-impl NoSlope {
+impl NoEstimate {
     /// The reason as a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -98,7 +106,13 @@ impl NoSlope {
                 "A threshold separates the rows of the two classes, so that the calibration slope is infinite; more rows \
                  would give it a value."
             }
-            Self::NoConvergence => "The fit of the calibration slope did not converge.",
+            Self::Flat => {
+                "The log odds of the rows lie so far apart that shifts of very different sizes fit these rows alike, so that \
+                 calibration in the large has no value."
+            }
+            Self::NoConvergence => {
+                "The fit of the calibration slope, or of calibration in the large, did not converge."
+            }
             Self::OneCluster => {
                 "All rows are of one cluster, so that nothing is known of the sampling of calibration slope and intercepts."
             }
@@ -127,20 +141,21 @@ impl Recalibration {
         };
         let rows: Vec<Row> = rows.map(of_row).collect();
         let missing = match clusters {
-            Some(clusters) if clusters.count() < 2 => Some(NoSlope::OneCluster),
+            Some(clusters) if clusters.count() < 2 => Some(NoEstimate::OneCluster),
             _ => missing(&rows),
         };
         let in_the_large = match missing {
-            Some(NoSlope::OneClass | NoSlope::OneCluster) => None,
-            _ => fit(&rows, false, clusters).map(|[intercept, _]| intercept),
+            Some(reason @ (NoEstimate::OneClass | NoEstimate::OneCluster)) => Err(reason),
+            _ => in_the_large(&rows, clusters),
         };
         let both = if missing.is_none() { fit(&rows, true, clusters) } else { None };
         Self {
             slope: both.map(|[_, slope]| slope),
             intercept: both.map(|[intercept, _]| intercept),
-            in_the_large,
+            in_the_large: in_the_large.ok(),
             floored,
-            missing: missing.or_else(|| both.is_none().then_some(NoSlope::NoConvergence)),
+            missing: missing.or_else(|| both.is_none().then_some(NoEstimate::NoConvergence)),
+            missing_in_the_large: in_the_large.err(),
         }
     }
 }
@@ -153,16 +168,16 @@ struct Row {
 }
 
 /// The reason why the likelihood has no maximum (Albert and Anderson 1984, for one covariate).
-fn missing(rows: &[Row]) -> Option<NoSlope> {
+fn missing(rows: &[Row]) -> Option<NoEstimate> {
     let range = |positive: bool| {
         let of = rows.iter().filter(|row| row.positive == positive).map(|row| row.logit);
         of.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), logit| (lo.min(logit), hi.max(logit)))
     };
     let (negative, positive) = (range(false), range(true));
     match () {
-        () if negative.0 > negative.1 || positive.0 > positive.1 => Some(NoSlope::OneClass),
-        () if negative == positive && negative.0 == negative.1 => Some(NoSlope::OneProbability),
-        () if negative.1 <= positive.0 || positive.1 <= negative.0 => Some(NoSlope::Separable),
+        () if negative.0 > negative.1 || positive.0 > positive.1 => Some(NoEstimate::OneClass),
+        () if negative == positive && negative.0 == negative.1 => Some(NoEstimate::OneProbability),
+        () if negative.1 <= positive.0 || positive.1 <= negative.0 => Some(NoEstimate::Separable),
         () => None,
     }
 }
@@ -264,6 +279,12 @@ fn fit(rows: &[Row], slope: bool, clusters: Option<&Clusters>) -> Option<[Estima
     None
 }
 
+/// Calibration in the large of rows of both classes, or the reason why they do not tell it.
+fn in_the_large(rows: &[Row], clusters: Option<&Clusters>) -> Result<Estimate, NoEstimate> {
+    let [intercept, _] = fit(rows, false, clusters).ok_or(NoEstimate::NoConvergence)?;
+    if intercept.standard_error <= LARGEST_ERROR { Ok(intercept) } else { Err(NoEstimate::Flat) }
+}
+
 /// The first of the step, its half, its quarter, ..., that does not lower the likelihood.
 fn uphill(rows: &[Row], at: [f64; 2], step: [f64; 2], likelihood: f64) -> Option<([f64; 2], Sums)> {
     let mut share = 1.0;
@@ -312,15 +333,19 @@ mod tests {
     #[test]
     fn what_has_no_maximum_is_said() {
         let one_class = of(&[1, 1, 1], &[0.2, 0.5, 0.9]);
-        assert_eq!((one_class.missing, one_class.slope, one_class.in_the_large), (Some(NoSlope::OneClass), None, None));
+        assert_eq!(
+            (one_class.missing, one_class.slope, one_class.in_the_large),
+            (Some(NoEstimate::OneClass), None, None)
+        );
+        assert_eq!(one_class.missing_in_the_large, one_class.missing);
         let separable = of(&[0, 0, 1, 1], &[0.1, 0.3, 0.6, 0.9]);
-        assert_eq!((separable.missing, separable.slope), (Some(NoSlope::Separable), None));
-        assert!(separable.in_the_large.is_some());
+        assert_eq!((separable.missing, separable.slope), (Some(NoEstimate::Separable), None));
+        assert!(separable.in_the_large.is_some() && separable.missing_in_the_large.is_none());
         // Reversed, and separable but for one probability that both classes have.
-        assert_eq!(of(&[1, 1, 0, 0], &[0.1, 0.3, 0.6, 0.9]).missing, Some(NoSlope::Separable));
-        assert_eq!(of(&[0, 0, 1, 1], &[0.1, 0.5, 0.5, 0.9]).missing, Some(NoSlope::Separable));
+        assert_eq!(of(&[1, 1, 0, 0], &[0.1, 0.3, 0.6, 0.9]).missing, Some(NoEstimate::Separable));
+        assert_eq!(of(&[0, 0, 1, 1], &[0.1, 0.5, 0.5, 0.9]).missing, Some(NoEstimate::Separable));
         let one = of(&[0, 1, 0, 0], &[0.5; 4]);
-        assert_eq!(one.missing, Some(NoSlope::OneProbability));
+        assert_eq!(one.missing, Some(NoEstimate::OneProbability));
         // The intercept of a constant is the logit of the share less that of the constant.
         assert!((one.in_the_large.unwrap().value + 3.0_f64.ln()).abs() < 1e-12);
     }
@@ -330,7 +355,40 @@ mod tests {
         let got = of(&[0, 1, 1, 0, 1, 0], &[0.0, 1.0, 0.0, 0.4, 0.7, 0.6]);
         assert_eq!((got.floored, got.missing), (3, None));
         assert!(got.slope.is_some_and(|slope| slope.value.is_finite() && slope.standard_error.is_finite()));
-        assert!(of(&[0, 1], &[1.0, 0.0]).in_the_large.is_some_and(|of| of.value.abs() < 1e-9));
+        assert!(got.in_the_large.is_some_and(|large| large.value.is_finite() && large.standard_error < 10.0));
+    }
+
+    #[test]
+    fn calibration_in_the_large_has_no_value_where_its_likelihood_is_flat() {
+        // Ten rows with the probability p, and ten with 1 − p: the intercept is 0 by symmetry, and its standard error
+        // 1/sqrt(20 p (1 − p)), which is 71 for 1e-5 and 224 for 1e-6.
+        let ten_of_each = |labels: [usize; 2], p: f64| {
+            let rows = |of: [f64; 2]| of.into_iter().flat_map(|of| [of; 10]).collect::<Vec<_>>();
+            let labels: Vec<usize> = labels.into_iter().flat_map(|label| [label; 10]).collect();
+            of(&labels, &rows([p, 1.0 - p]))
+        };
+        let known = ten_of_each([0, 1], 1e-5);
+        let large = known.in_the_large.unwrap();
+        assert!(large.value.abs() < 1e-6, "{large:?}");
+        assert!((large.standard_error * (20.0 * 1e-5 * (1.0 - 1e-5_f64)).sqrt() - 1.0).abs() < 1e-6, "{large:?}");
+        assert_eq!((known.missing, known.missing_in_the_large), (Some(NoEstimate::Separable), None));
+        // All right or all wrong, with probabilities that are near the floor or below it.
+        for (labels, p) in [([0, 1], 1e-6), ([0, 1], 0.0), ([1, 0], 0.0)] {
+            let flat = ten_of_each(labels, p);
+            assert_eq!(
+                (flat.in_the_large, flat.missing_in_the_large),
+                (None, Some(NoEstimate::Flat)),
+                "{labels:?} {p}"
+            );
+            assert_eq!(flat.missing, Some(NoEstimate::Separable));
+        }
+        // A row in between that any large shift suits does not tell it; one of each class does, ln(3/2) of 0.4.
+        assert_eq!(of(&[0, 0, 1, 1, 1], &[0.0, 0.0, 1.0, 1.0, 0.4]).missing_in_the_large, Some(NoEstimate::Flat));
+        let told = of(&[0, 0, 1, 1, 1, 0], &[0.0, 0.0, 1.0, 1.0, 0.4, 0.4]).in_the_large.unwrap();
+        assert!(
+            (told.value - 1.5_f64.ln()).abs() < 1e-9 && (told.standard_error - 2.0_f64.sqrt()).abs() < 1e-6,
+            "{told:?}"
+        );
     }
 
     /// Rows of five clusters.
@@ -376,7 +434,7 @@ mod tests {
         // Rows that balance in their clusters tell no more than independent ones.
         let balanced = of(Some(Clusters::new([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4])));
         assert!(balanced.0 >= slope && balanced.1 >= large, "{balanced:?} {slope:?}");
-        assert_eq!(of(Some(Clusters::new([7; 15]))), (None, None, Some(NoSlope::OneCluster)));
+        assert_eq!(of(Some(Clusters::new([7; 15]))), (None, None, Some(NoEstimate::OneCluster)));
     }
 
     #[test]

@@ -115,6 +115,7 @@ fn rows_of_one_class_have_a_sentence_instead_of_numbers() {
         assert!(json["overall"][key].is_null() && json["confidence_intervals"][key].is_null(), "{key}");
     }
     assert_eq!(json["binary"]["recalibration"]["missing"], "one_class");
+    assert_eq!(json["binary"]["recalibration"]["missing_in_the_large"], "one_class");
     assert!(rendered.html.contains("All rows have the same class.") && rendered.decision.is_none());
     assert!(!rendered.html.contains("Decision curve"));
 }
@@ -133,6 +134,23 @@ fn separable_rows_and_probabilities_of_zero_and_one_have_a_sentence() {
     for page in [separable.html, constant.html] {
         assert!(!page.contains("NaN") && !page.contains(">inf"));
     }
+}
+
+#[test]
+fn calibration_in_the_large_of_rows_that_do_not_tell_it_has_a_sentence() {
+    let labels = [[0; 15].as_slice(), &[1; 5]].concat();
+    let (rendered, json) = rendered(&of(&labels, &labels.iter().map(|label| *label as f64).collect::<Vec<_>>()));
+    let key = "calibration_in_the_large";
+    assert!(json["overall"][key].is_null() && json["confidence_intervals"][key].is_null(), "{json}");
+    let of = &json["binary"]["recalibration"];
+    assert!(of["in_the_large"].is_null(), "{of}");
+    assert_eq!((&of["missing"], &of["missing_in_the_large"]), (&json!("separable"), &json!("flat")));
+    let page = &rendered.html;
+    assert!(
+        page.contains("the calibration slope is infinite") && page.contains("calibration in the large has no value")
+    );
+    assert!(!page.contains("neither too high nor too low on average"), "{page}");
+    assert!(page.contains("Calibration in the large</b><strong>–</strong><small>0 is perfect</small>"), "{page}");
 }
 
 #[test]

@@ -31,5 +31,5 @@ pub(super) const CLASS_WEIGHTS: Key = key(
     "class_weights",
     Choice(ClassWeights::WORDS),
     T(ClassWeights::None.word()),
-    "How often a training row counts in the likelihood: `none`: once; `balanced`: n/(C·n_c) times a row of class c, with n_c of all clients' n rows in it, so that each of the C classes has the same weight. The predicted probabilities are then those of classes that are equally frequent. Test rows count once. Needs `tell.class_counts` of every site.",
+    "How often a training row counts in the likelihood: `none`: once; `balanced`: n/(C·n_c) times a row of class c, with n_c of all clients' n rows in it, so that each of the C classes has the same weight. The predicted probabilities are then those of classes that are equally frequent. Validation and test rows count once, also where `stop.patience` chooses the best round by the former. Needs `tell.class_counts` of every site.",
 );
