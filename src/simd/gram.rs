@@ -6,19 +6,23 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::products::Products;
-use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, has_long_vectors};
+use super::{Host, LINE, Mean, Offsets, WORTH_THREADS, aligned, cached_values, dispatch, has_long_vectors, lanes};
 
 /// Most columns in a tile: enough that the sum over vector lanes at its end takes little time.
 const TILE: usize = 2048;
 /// Fewest columns in a tile; a multiple of two vectors.
 const FEWEST: usize = 256;
 
+/// Most terms of a sum in f32, that of one lane of a vector: its error grows with them.
+const TERMS: usize = 256;
+
 /// Columns in a tile of `rows` rows that are read again for every few others. Where the second-level cache is small, they fit
 /// it; larger ones hold most of them in any case.
 fn tile(rows: usize) -> usize {
+    let most = TILE.min(TERMS * lanes());
     match has_long_vectors() {
-        true => TILE,
-        false => (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, TILE),
+        true => most,
+        false => (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, most),
     }
 }
 

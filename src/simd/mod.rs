@@ -43,9 +43,14 @@ const WORTH_THREADS: usize = 1 << 20;
 /// Number of f32 in a cache line.
 const LINE: usize = 16;
 
+/// The number of f32 in this processor's widest vectors.
+fn lanes() -> usize {
+    dispatch(Lanes)
+}
+
 /// Whether this processor has vectors of 16 lanes.
 fn has_long_vectors() -> bool {
-    dispatch(Lanes) == MOST_LANES
+    lanes() == MOST_LANES
 }
 
 /// Number of f32 that fill half of the second-level cache of a core: those with vectors of 16 lanes hold a megabyte or more,
