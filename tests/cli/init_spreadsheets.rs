@@ -204,7 +204,7 @@ fn a_separator_at_the_ends_of_lines_makes_no_target() {
 fn dates_in_digits_are_dates_and_numbers_with_a_unit_are_named() {
     let place = Place::new();
     let row = |i: usize| {
-        let (month, day, weight) = (1 + i % 12, 1 + i % 28, 40 + i * 7 % 70);
+        let (month, day, weight) = (1 + i % 12, 1 + i % 28, 40 + i * 3 % 70);
         let dose = ["10 mg", "20 mg"][i % 2];
         format!("2021{month:02}{day:02},{weight} kg,{dose},{}\n", ["ill", "well"][i * i % 7 % 2])
     };

@@ -156,11 +156,20 @@ impl Codes {
     }
 }
 
-/// A value as a cell, of which single precision is known: its shortest text. One beyond the range of f32 is in a table that
-/// nothing was read from yet.
+/// The longest number that is written without an exponent.
+const LONGEST: usize = 17;
+
+/// A value as a cell: its shortest text.
+pub(crate) fn exact(value: f64) -> String {
+    let text = value.to_string();
+    if text.len() > LONGEST { format!("{value:e}") } else { text }
+}
+
+/// The same of a value of which single precision is known.
 pub(crate) fn shortest(value: f64) -> String {
     let single = value as f32;
-    if single.is_finite() { single.to_string() } else { format!("{value:e}") }
+    let text = single.to_string();
+    if text.len() > LONGEST { format!("{single:e}") } else { text }
 }
 
 /// A note on the columns of a table that hold codes.

@@ -1,7 +1,7 @@
 //! A column of a table before anybody says what it means: how many of its cells are numbers, dates, yes or no, missing or
 //! something else.
 
-use crate::columns::codes::{Extremes, FarValues, has_different};
+use crate::columns::codes::{Extremes, FarValues, exact, has_different};
 use crate::columns::{
     CellKind, Codes, DateFormat, Decimal, MissingCells, Notation, has_thousands, is_missing, may_be_thousands, merged,
     sign, spelt, text, unit,
@@ -351,7 +351,7 @@ fn codes(values: &BTreeMap<String, usize>, reading: usize) -> Option<FarValues<S
 
 /// A number as a cell is declared missing: with a point, and a date as it stands there.
 fn written(number: f64, cell: &str, reading: usize) -> String {
-    if reading < 2 { number.to_string() } else { cell.to_owned() }
+    if reading < 2 { exact(number) } else { cell.to_owned() }
 }
 
 /// Whether cells occur twice, and about how many are distinct, in a memory that does not grow with the rows: the hashes are

@@ -2,7 +2,7 @@
 
 use super::kind::{Rows, Source};
 use super::{DataSet, Origin};
-use crate::columns::codes::{self, Codes, FarValues, shortest};
+use crate::columns::codes::{self, Codes, FarValues, exact, shortest};
 use crate::columns::{
     Categorical, CellKind, Columns, Names, READING, Reading, note_on_alike, note_on_alike_groups, text,
 };
@@ -494,14 +494,14 @@ fn notes_of_codes(path: &Path, table: &CsvTable, options: &CsvOptions<'_>) -> im
     for (at, kind, codes) in &found {
         let cell = |value, row: &usize| match (written.get(&place(*at, *row)), kind) {
             (Some(date), CellKind::Date) => date.clone(),
-            (Some(cell), _) => notation.number(cell).unwrap_or(value).to_string(),
+            (Some(cell), _) => exact(notation.number(cell).unwrap_or(value)),
             (None, _) => shortest(value),
         };
         all.push((called(table, *at), codes.written(cell)));
     }
     let of_features = all.len();
     let targets = FarValues::of(table.values.iter().copied());
-    all.extend(targets.map(|codes| (options.target.to_owned(), codes.written(|value, _| value.to_string()))));
+    all.extend(targets.map(|codes| (options.target.to_owned(), codes.written(|value, _| exact(value)))));
     let cells: Vec<_> = all.iter().map(|(name, codes)| (name.clone(), codes.cells().to_vec())).collect();
     let declared = options.reading.missing_values.with(&cells, table.names.is_some());
     let note = |columns: &[(String, Codes)], key: &str| {
