@@ -126,6 +126,29 @@ def test_tables_are_found_by_their_columns() -> None:
         run.predict(pd.concat([frame, frame[["a"]]], axis=1))
 
 
+def test_test_rows_of_a_table_with_new_names_are_found_by_the_old_ones() -> None:
+    X, y, _ = trees()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    renamed = frame.set_axis(["x", "y", "z"], axis=1)
+    runs = [
+        fedstein.train(data=fedstein.Data(frame, y, feature_names=["x", "y", "z"], test=(rows, y)), **SMALL)
+        for rows in (X, frame[["c", "a", "b"]], renamed[["z", "x", "y"]])
+    ]
+    for run in runs:
+        assert np.array_equal(run.predictions, runs[0].predictions) and np.array_equal(
+            run.predict(renamed[["y", "z", "x"]]), run.predict(X)
+        )
+    with pytest.raises(fedstein.DataError, match="feature_names calls the column 'a' 'b'"):
+        fedstein.Data(frame, y, feature_names=["b", "a", "c"])
+
+
+def test_columns_that_are_called_true_and_false_are_found_by_them() -> None:
+    X, y, _ = trees()
+    frame = pd.DataFrame(X[:, :2], columns=[False, True])
+    run = fedstein.train(data=fedstein.Data(frame, y), **SMALL)
+    assert np.array_equal(run.predict(frame[:2].iloc[:, [1, 0]]), run.predict(frame[:2]))
+
+
 def test_columns_whose_names_are_numbers_are_found_by_them() -> None:
     X, y, _ = trees()
     frame = pd.DataFrame(X)
@@ -224,11 +247,37 @@ def test_a_row_without_a_label_or_a_client_is_named() -> None:
             fedstein.Data(X, names, clients=clients)
 
 
+def test_categories_are_classes_whatever_their_names() -> None:
+    X, y = np.arange(12.0).reshape(6, 2), pd.Series([1.0, 2.5, 1.0, 2.5, 1.0, 2.5])
+    assert fedstein.Data(X, y).classes is None
+    assert fedstein.Data(X, y.astype("category")).classes == [1.0, 2.5]
+
+
+def test_tables_of_pyarrow_are_refused_as_their_columns_have_no_names() -> None:
+    class Table:
+        """What the package sees of a pyarrow.Table."""
+
+        column_names = ("a", "b")
+        columns = ([1.0, 2.0], [3.0, 4.0])
+
+        def to_pandas(self) -> pd.DataFrame:
+            return pd.DataFrame(dict(zip(self.column_names, self.columns, strict=True)))
+
+    for refused in (lambda: fedstein.Data(Table(), [0, 1]), lambda: fedstein.report(Table(), [0, 1])):
+        with pytest.raises(fedstein.DataError, match=r"a Table of pyarrow is not taken; pass its .to_pandas\(\)"):
+            refused()
+
+
 def test_dates_are_refused_as_features_and_as_targets() -> None:
     days = np.arange(6).astype("datetime64[D]")
+    pairs = np.empty((6, 2), dtype=object)
+    pairs[:, 0], pairs[:, 1] = list(days), 1.0
     for X, y, what in (
         (days[:, None], [0, 1] * 3, "features"),
         (pd.DataFrame({"day": days}), [0, 1] * 3, "features"),
+        (pl.DataFrame({"x": np.ones(6), "day": days}), [0, 1] * 3, "features"),
+        (pl.DataFrame({"x": np.ones(6), "stay": (days - days[0]).astype("timedelta64[ms]")}), [0, 1] * 3, "features"),
+        (pairs, [0, 1] * 3, "features"),
         (np.ones((6, 1)), days - days[0], "y"),
     ):
         with pytest.raises(fedstein.DataError, match=f"^{what}: values of type .* convert them, for example to days"):

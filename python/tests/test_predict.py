@@ -159,6 +159,13 @@ def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(comman
     cells = {name: [None if pd.isna(cell) else cell for cell in table[name].tolist()] for name in table}
     for rows in (table, dated, reversed_columns, pl.DataFrame(cells), pl.DataFrame({**cells, "admitted": dates})):
         assert run.predict(rows) == pytest.approx(want, abs=1e-6)
+    # A time of a zone is that on its clock.
+    midnights = [datetime.datetime.combine(date, datetime.time()) for date in dates]
+    in_tokyo = pl.DataFrame({**cells, "admitted": midnights}).with_columns(
+        pl.col("admitted").dt.replace_time_zone("Asia/Tokyo")
+    )
+    for rows in (in_tokyo, dated.assign(admitted=dated["admitted"].dt.tz_localize("Asia/Tokyo"))):
+        assert run.predict(rows) == pytest.approx(want, abs=1e-6)
     assert run.predict_uncertainty(dated)["total"].shape == (4,)
     # Columns of numbers alone, some of them missing, are called as their features are.
     lines = ["y,dose,age", *(f"{'ab'[i % 2]},{'' if i % 5 == 0 else i % 7},{40 + i % 3}" for i in range(40))]

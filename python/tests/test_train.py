@@ -237,6 +237,28 @@ def test_a_run_whose_directory_has_another_one_reads_no_file_of_it() -> None:
     assert np.array_equal(again.predict(X), fedstein.open("run").predict(X))
 
 
+def test_a_run_is_read_after_a_change_of_the_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, y, _ = trees()
+    run = fedstein.train(data=fedstein.Data(X, y), out="here", **SMALL)
+    want, opened = run.predict(X), fedstein.open("here")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for one in (run, opened):
+        assert np.array_equal(one.predict(X), want) and len(one.rounds) and len(one.labels) == len(one.predictions)
+        assert one.path == Path("here") and one.report().rows == one.evaluation["rows"]
+
+
+def test_cells_that_are_missing_values_may_be_given_by_column() -> None:
+    cells = [f"{-9 if row % 7 == 0 else row},{row % 2}" for row in range(60)]
+    Path("rows.csv").write_text("\n".join(["a b,y", *cells]) + "\n")
+    keys = {"kind": "csv", "path": "rows.csv", "target": "y", "missing": "mean", "missing_values": {"a b": [-9, "?"]}}
+    run = fedstein.train(data=keys, **SMALL)
+    again = fedstein.train(run.config, progress=False)
+    assert run.config["data"]["missing_values"] == {"a b": ["-9", "?"]} == again.config["data"]["missing_values"]
+    assert np.array_equal(run.predictions, again.predictions)
+
+
 def test_a_run_that_cannot_go_on_fails_with_the_commands_text() -> None:
     with pytest.raises(fedstein.RunFailed, match="particle 0 is not finite; a smaller optimizer.lr usually helps"):
         fedstein.train(progress=False, rounds=1, algorithm={"kind": "dsvgd", "particles": 4}, **{"optimizer.lr": 1e30})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 import operator
@@ -56,20 +57,23 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
 
 
 def refuse_lazy(values: Any, what: str) -> None:
-    """Check that a table has its rows.
+    """Check that a table has its rows, and names of its columns.
 
     Raises
     ------
     DataError
-        It is a query of polars that was not carried out.
+        It is a query of polars that was not carried out, or a table of pyarrow, whose `columns` are its cells.
     """
     if hasattr(type(values), "collect") and hasattr(type(values), "lazy"):
         raise DataError(f"{what}: a {type(values).__name__} has no rows yet; pass its .collect()")
+    if hasattr(values, "column_names") and hasattr(values, "to_pandas"):
+        raise DataError(f"{what}: a {type(values).__name__} of pyarrow is not taken; pass its .to_pandas()")
 
 
 def as_floats(values: Any, what: str) -> FloatArray:
     """The values as float64 or float32."""
     array = as_array(values, what)
+    _refuse_times_of_polars(values, what)
     if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
         return np.require(array, requirements=["ALIGNED"])
     if array.dtype == np.float16:
@@ -112,11 +116,29 @@ def refuse_dates(array: NDArray[Any], what: str) -> None:
     DataError
         They are.
     """
-    if array.dtype.kind in "mM":
+    found: object = array.dtype
+    if array.dtype.kind == "O":
+        times = (np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
+        found = next((type(value).__name__ for value in array.ravel().tolist() if isinstance(value, times)), None)
+    elif array.dtype.kind not in "mM":
+        found = None
+    if found is not None:
         raise DataError(
-            f"{what}: values of type {array.dtype} are not numbers; convert them, for example to days since a date: "
+            f"{what}: values of type {found} are not numbers; convert them, for example to days since a date: "
             '(values - values.min()) / numpy.timedelta64(1, "D")'
         )
+
+
+def _refuse_times_of_polars(values: Any, what: str) -> None:
+    """Check that no column of a table of polars is of dates or times: its `to_numpy` makes numbers of them."""
+    types = getattr(values, "dtypes", None)
+    for name, of in zip(getattr(values, "columns", []), types if isinstance(types, list) else []):
+        is_time = getattr(of, "is_temporal", None)
+        if callable(is_time) and is_time():
+            raise DataError(
+                f"{what}: values of type {of} are not numbers; convert them, for example to days since a date: "
+                f"(column - column.min()).dt.total_days() (column {name!r})"
+            )
 
 
 def as_vector(values: Any, what: str) -> NDArray[Any]:

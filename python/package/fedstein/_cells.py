@@ -69,6 +69,9 @@ def features_of_cells(
 
 def _texts(column: Any, name: Any, data: Mapping[str, Any], categories: list[str]) -> list[str]:
     """The cells of a column as the run's file would have them; `categories` are the texts of a column of texts."""
+    if getattr(getattr(column, "dtype", None), "time_zone", None) is not None:
+        # The time on the clock, as of a column of pandas; numpy would have it in UTC.
+        column = column.dt.replace_time_zone(None)
     values = as_vector(column, f"column {name!r}")
     if values.dtype.kind == "M":
         values = values.astype("datetime64[us]").astype(object)

@@ -28,6 +28,7 @@ from ._arrays import (
     refuse_missing,
 )
 from ._fedstein import MOST_CLASSES, DataError, RawRows, Rows
+from ._names import columns_at
 
 __all__ = ["Data", "RunWarning"]
 
@@ -54,13 +55,12 @@ def in_order_of(names: list[str] | None, table: Any, what: str) -> Any:
     columns = columns_of(table, f"the {what}")
     if names is None or columns is None or columns == names:
         return table
-    # The names of the table itself may be numbers.
-    counts, own = Counter(columns), dict(zip(columns, table.columns, strict=True))
+    counts = Counter(columns)
     for name in names:
         if counts[name] != 1:
             found = f"{counts[name]} columns" if counts[name] else "no column"
             raise DataError(f"the {what} have {found} {name!r}; the run was trained on {names}")
-    return table[[own[name] for name in names]]
+    return columns_at([columns.index(name) for name in names], table)
 
 
 def features_of(values: Any, what: str) -> tuple[FloatArray, list[int]]:
@@ -113,7 +113,8 @@ class Data:
     Parameters
     ----------
     X : array_like, [n, p] or [n, ...]
-        Features in the units of the data, finite. More than two dimensions are images, for models with convolutions.
+        Features in the units of the data, finite. Images for models with convolutions are [n, H, W] or [n, C, H, W],
+        the channels first.
     y : array_like, [n]
         Labels or values.
     clients : array_like, [n], optional
@@ -133,7 +134,7 @@ class Data:
     classes : sequence, optional
         The classes in the order of the predicted columns. Without it, they are the distinct labels, sorted.
     feature_names : sequence of str, optional
-        Without it, the names of a table's columns.
+        Names for the columns in their order. Without them, the names of a table's columns.
     normalise : {"auto", "standard", "minmax", "mnist", "none"}
         The scale of the features; "auto" is "standard", and "mnist" that of MNIST's pixels.
     name : str
@@ -185,9 +186,11 @@ class Data:
         if not 0 <= seed < 2**64:
             raise DataError(f"seed: {seed} must be from 0 to 2^64 - 1")
         as_text(name, "name")
-        names = columns_of(X, "features")
+        as_text(normalise, "normalise")
+        names = own_names = columns_of(X, "features")
         if feature_names is not None:
             names = [as_text(each, "feature_names") for each in as_names(feature_names, "feature_names")]
+            _refuse_other_order(names, own_names)
         targets = as_vector(y, "y")
         refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
@@ -269,7 +272,10 @@ class Data:
             share = float(test) if not isinstance(test, tuple) else 0.0
             self._rows = Rows.split(train, share, seed, normalise)
         else:
-            table = in_order_of(names, held_out[0], "test rows")
+            # A table of test rows has the columns of the training table, or their new names.
+            found = columns_of(held_out[0], "test rows") or []
+            is_renamed = own_names is not None and names is not None and set(names).issubset(found)
+            table = in_order_of(names if is_renamed or own_names is None else own_names, held_out[0], "test rows")
             held = rows(table, test_targets, of_test_clients, None, "test features")
             self._rows = Rows.of(train, held, normalise)
         self.name = name
@@ -292,6 +298,22 @@ class Data:
         return f"Data({train} training rows, {test} test rows, {what}{of})"
 
 
+def _refuse_other_order(names: list[str], columns: list[str] | None) -> None:
+    """Check that new names of a table's columns do not call one as another is called.
+
+    Raises
+    ------
+    DataError
+        They do; later tables could be read in either order.
+    """
+    for name, column in zip(names, columns or []):
+        if name != column and name in (columns or []):
+            raise DataError(
+                f"feature_names calls the column {column!r} {name!r}, and the table has another one of this name; "
+                "give the table the order that is meant, or use other names"
+            )
+
+
 def _distinct(one: NDArray[Any], other: NDArray[Any] | None, what: str) -> list[Any]:
     """The distinct values of both, sorted."""
     second = None if other is None else as_array(other, what)
@@ -308,6 +330,8 @@ def _distinct(one: NDArray[Any], other: NDArray[Any] | None, what: str) -> list[
 
 def _are_real(values: Any, array: NDArray[Any]) -> bool:
     """Whether targets are real numbers and no classes; `array` has the values."""
+    if str(getattr(values, "dtype", "")) == "category":
+        return False
     if array.dtype.kind == "f":
         # Whole numbers of pandas and polars become floating point numbers where one is missing.
         dtype = getattr(values, "dtype", None)

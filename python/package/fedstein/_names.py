@@ -57,7 +57,7 @@ def table_of(classes: Sequence[Any], table: Any) -> Any:
         own, wanted = [spelling(name) for name in columns], [spelling(name) for name in classes]
         counts = Counter(own)
         if len(set(wanted)) == len(wanted) and all(counts[name] == 1 for name in wanted):
-            return _columns_at([own.index(name) for name in wanted], table)
+            return columns_at([own.index(name) for name in wanted], table)
     counts = Counter(map(_truth, columns))
     found = [name for name in classes if counts[_truth(name)]]
     if not found:
@@ -75,7 +75,8 @@ def table_of(classes: Sequence[Any], table: Any) -> Any:
     )
 
 
-def _columns_at(places: list[int], table: Any) -> Any:
+def columns_at(places: list[int], table: Any) -> Any:
+    """The columns of a table of pandas or polars at these places, in their order."""
     columns = list(table.columns)
     if places == list(range(len(columns))):
         return table

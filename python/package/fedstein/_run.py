@@ -137,8 +137,10 @@ class Run:
 
     def _open(self, path: Path) -> None:
         self.path = path
-        self._content = _Content(path / "summary.json")
-        self._finished = Finished(path)
+        # The program may change its directory.
+        self._directory = path.absolute()
+        self._content = _Content(self._directory / "summary.json")
+        self._finished = Finished(self._directory)
 
     def _same(self) -> Finished:
         """The run, whose files are about to be read: its directory must still have it.
@@ -195,7 +197,7 @@ class Run:
         """
         self._same()
         file = self.path / "rounds.csv"
-        text = _read(file, "file")
+        text = _read(file, "file", self._directory / file.name)
         try:
             header, *lines = csv.reader(text.splitlines())
         except (ValueError, csv.Error) as error:
@@ -238,7 +240,7 @@ class Run:
     def _row_shape(self) -> list[int]:
         """The shape of a training row, from `model.json`; empty where it is not there."""
         try:
-            card = json.loads((self.path / "model.json").read_text(encoding="utf-8"))
+            card = json.loads((self._directory / "model.json").read_text(encoding="utf-8"))
             return [int(side) for side in card["feature_shape"]]
         except (OSError, ValueError, TypeError, KeyError):
             return []
@@ -409,7 +411,7 @@ class Run:
     def __getstate__(self) -> dict[str, bytes]:
         """The run's files, without checkpoints and reports: a copy of a run is a run of its own."""
         self._same()
-        return {file.name: file.read_bytes() for file in self.path.iterdir() if file.is_file()}
+        return {file.name: file.read_bytes() for file in self._directory.iterdir() if file.is_file()}
 
     def __setstate__(self, files: dict[str, bytes]) -> None:
         directory = tempfile.mkdtemp(prefix="fedstein-")
@@ -626,9 +628,10 @@ def _column(name: str, cells: list[str]) -> NDArray[Any]:
     return np.array([float(cell or "nan") for cell in cells], dtype=np.float64)
 
 
-def _read(file: Path, what: str = "config") -> str:
+def _read(file: Path, what: str = "config", at: Path | None = None) -> str:
+    """The text of a file, which messages call by its name `file` where it is `at` another path."""
     try:
-        return file.read_text(encoding="utf-8")
+        return (file if at is None else at).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"cannot read the {what} `{file}`: {reason}") from error
@@ -649,6 +652,10 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
     return (str(config), _read(Path(config))), []
 
 
+#: The key whose value may be a table: cells by column. Other tables are sections.
+_TABLE = "data.missing_values"
+
+
 def _assignments(keys: Mapping[str, Any], section: str = "") -> list[str]:
     """`key=value` of every key, with values as TOML."""
     found = []
@@ -656,8 +663,11 @@ def _assignments(keys: Mapping[str, Any], section: str = "") -> list[str]:
         path = f"{section}{key}"
         if not isinstance(key, str) or "=" in key:
             raise ConfigError(f"{path!r} is not the name of a key")
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and path != _TABLE:
             found += _assignments(value, f"{path}.")
+        elif isinstance(value, Mapping):
+            cells = (f"{json.dumps(str(column))} = {_toml(path, of)}" for column, of in value.items())
+            found.append(f"{path}={{ {', '.join(cells)} }}")
         else:
             found.append(f"{path}={_toml(path, value)}")
     return found
