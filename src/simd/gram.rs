@@ -13,13 +13,13 @@ const TILE: usize = 2048;
 /// Fewest columns in a tile; a multiple of two vectors.
 const FEWEST: usize = 256;
 
-/// Most terms of a sum in f32, that of one lane of a vector: its error grows with them.
-const TERMS: usize = 256;
+/// The same with vectors of four lanes: a lane's sum has so many more terms, and a larger error.
+const TILE_OF_FOUR: usize = 512;
 
 /// Columns in a tile of `rows` rows that are read again for every few others. Where the second-level cache is small, they fit
 /// it; larger ones hold most of them in any case.
 fn tile(rows: usize) -> usize {
-    let most = TILE.min(TERMS * lanes());
+    let most = if lanes() > 4 { TILE } else { TILE_OF_FOUR };
     match has_long_vectors() {
         true => most,
         false => (cached_values() / rows.max(1) / FEWEST * FEWEST).clamp(FEWEST, most),
