@@ -342,6 +342,8 @@ def test_runs_are_compared_in_one_report() -> None:
     sizes = {"n": 359, "classes": 10, "bins": 15}
     for numbers in report.compared.values():
         assert {key: numbers[key] for key in sizes} == sizes
+        # The same numbers of each.
+        assert list(numbers) == list(report.compared["one"]) and numbers.keys() >= one.evaluation.keys()
     with pytest.raises(fedstein.DataError, match="at least 2"):
         fedstein.compare([one])
     for single in (one, "two"):

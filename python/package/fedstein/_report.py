@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as _html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -55,9 +55,13 @@ class Report:
     Make one with `fedstein.report`, `fedstein.report_regression` or `Run.report`.
     """
 
-    def __init__(self, source: _Source, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, source: _Source, names: Sequence[str] = (), evaluation: Mapping[str, float | None] | None = None
+    ) -> None:
         # The names of the runs that are compared, its own first; empty where it is on no run.
         self._names = _distinct(names)
+        # What the run has of itself, as of the runs that it is compared with.
+        self._evaluation = dict(evaluation or {})
         self._source = source
         self._overall = _numbers(json.loads(source.overall()))
         self._groups: dict[str, dict[str, float]] | None = None
@@ -165,6 +169,8 @@ class Report:
     def compared(self) -> dict[str, dict[str, float]]:
         """The headline numbers of each run that this report compares, its own first, by the run's name.
 
+        They are the same ones of each, those of `Run.evaluation`; `table` has more of its own run.
+
         Of runs with the same name the second is called "name (2)", the third "name (3)". A report on no run has its own
         numbers by its title.
         """
@@ -172,13 +178,17 @@ class Report:
         own = self.table()
         others = run.get("compare", [])
         names = self._names or [str(self.to_dict()["title"])]
-        found = {names[0]: own}
-        for name, other in zip(names[1:], others, strict=True):
-            numbers = {key: value for key, value in other["evaluation"].items() if value is not None}
+        if not others:
+            return {names[0]: own}
+        found = {}
+        evaluations = [self._evaluation, *(other["evaluation"] for other in others)]
+        bins = [own.get("bins"), *(len(other["bins"]) for other in others)]
+        for name, evaluation, count in zip(names, evaluations, bins, strict=True):
+            numbers = {key: value for key, value in evaluation.items() if value is not None}
             # The sizes have the keys of `table`. Runs of one task have the same classes.
             sizes = {"n": numbers["rows"]}
             if "classes" in own:
-                sizes.update(classes=own["classes"], bins=len(other["bins"]))
+                sizes.update(classes=own["classes"], bins=count)
             found[name] = {**sizes, **numbers}
         return found
 

@@ -403,7 +403,7 @@ class Run:
         number, headline = None if bins is None else as_bins(bins), None if title is None else as_text(title, "title")
         directory = None if out is None else as_path(out, "out")
         source = _RunSource(self, number, headline, others, as_flag(other_rows, "other_rows"))
-        report = Report(source, source.names())
+        report = Report(source, source.names(), self.evaluation)
         if directory is not None:
             report.save(directory)
         return report
