@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds fedstein as one file that needs nothing of the machine it runs on: any Linux on x86-64, also an old or a minimal one,
-# without its C library, a compiler, Python or the internet. It has the CPU backend and the native node, and no GPU backend.
+# Builds fedstein for Linux (x86-64) as one file without dependencies: it needs neither the machine's C library nor a compiler,
+# Python or the internet, and was tried in an empty root directory. It has the CPU backend and the native node, and no GPU backend.
 #
 #   apt-get install musl-tools && rustup target add x86_64-unknown-linux-musl
 #   scripts/static.sh                        # target/x86_64-unknown-linux-musl/release/fedstein

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks on Linux that the small build, with its tests, compiles for systems that no test runs on:
 #
-#   scripts/targets.sh                        # macOS (ARM), Windows (MSVC) and Linux (ARM); some minutes together
+#   scripts/targets.sh                        # macOS (ARM), Windows (MSVC) and Linux (ARM); ten minutes together, on 2 cores
 #   scripts/targets.sh aarch64-apple-darwin   # one of them
 #
 # `cargo check` compiles no machine code, so that neither a linker nor a C compiler for the system is needed: the C sources of

@@ -34,7 +34,7 @@ pub fn keep_freed_blocks() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_freed_blocks() {}
 
-/// A program for any Linux (`scripts/static.sh`) has musl as its C library, whose own allocator returns most blocks to the
+/// The program without dependencies (`scripts/static.sh`) has musl as its C library, whose own allocator returns most blocks to the
 /// kernel at once.
 #[cfg(target_env = "musl")]
 #[global_allocator]

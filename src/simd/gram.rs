@@ -13,7 +13,7 @@ const TILE: usize = 2048;
 /// Fewest columns in a tile; a multiple of two vectors.
 const FEWEST: usize = 256;
 
-/// The same with vectors of four lanes: a lane's sum has so many more terms, and a larger error.
+/// The same with vectors of four lanes or fewer: a lane's sum would have more terms, and a larger error.
 const TILE_OF_FOUR: usize = 512;
 
 /// Columns in a tile of `rows` rows that are read again for every few others. Where the second-level cache is small, they fit

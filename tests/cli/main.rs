@@ -6,8 +6,10 @@ mod bench;
 mod calibration;
 mod client;
 mod clusters;
+mod codes;
 mod data;
 mod evaluate;
+mod evaluate_trained;
 #[cfg(unix)]
 mod example;
 mod federation;

@@ -83,7 +83,8 @@ pub fn survey(path: &Path, target: Option<&str>, missing_values: &MissingValues)
         return Err(DataError::Empty { path: path.to_path_buf() });
     }
     let (decimal, formats) = (decimal(&columns), date_formats(&columns));
-    let columns = columns.into_iter().map(|column| column.finish(decimal, formats.first().copied())).collect();
+    let columns =
+        columns.into_iter().map(|column| column.finish(decimal, formats.first().copied(), &notations)).collect();
     let date_formats = formats.into_iter().map(|format| DateFormat::new(DATE_FORMATS[format])).collect();
     let (header, missing_values) = (names.is_some(), missing_values.clone());
     Ok(Survey { delimiter, header, rows, decimal, date_formats, missing_values, columns })

@@ -272,7 +272,7 @@ impl Look {
     }
 
     /// The column, once decimal mark and format of the table are known.
-    pub fn finish(self, decimal: Decimal, format: Option<usize>) -> SurveyColumn {
+    pub fn finish(self, decimal: Decimal, format: Option<usize>, notations: &Notations) -> SurveyColumn {
         let [with_point, with_comma] = self.booleans;
         let (own, other, booleans) = match decimal {
             Decimal::Point => (self.point, 1, with_point),
@@ -292,7 +292,7 @@ impl Look {
             None => usize::from(decimal == Decimal::Comma),
         };
         let codes = match &values {
-            Some(values) => codes(values, reading),
+            Some(values) => codes(values, notations, reading),
             // So many distinct cells are more values than make others plausible.
             None => self.ends.as_ref().and_then(|ends| ends[reading].codes(|_, _| true)),
         };
@@ -336,8 +336,7 @@ fn widen(ends: &mut [Extremes<String>; READINGS], read: [Option<f64>; READINGS],
 }
 
 /// The values far beyond all others among distinct cells, read in one way.
-fn codes(values: &BTreeMap<String, usize>, reading: usize) -> Option<FarValues<String>> {
-    let notations = Notations::new();
+fn codes(values: &BTreeMap<String, usize>, notations: &Notations, reading: usize) -> Option<FarValues<String>> {
     let mut numbers: Vec<(f64, usize, &String)> = Vec::new();
     for (cell, rows) in values {
         numbers.extend(notations.read_as(reading, cell).map(|value| (value, *rows, cell)));

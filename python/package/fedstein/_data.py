@@ -190,7 +190,7 @@ class Data:
         names = own_names = columns_of(X, "features")
         if feature_names is not None:
             names = [as_text(each, "feature_names") for each in as_names(feature_names, "feature_names")]
-            _refuse_other_order(names, own_names)
+            _refuse_names_of_others(names, own_names)
         targets = as_vector(y, "y")
         refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
@@ -298,7 +298,7 @@ class Data:
         return f"Data({train} training rows, {test} test rows, {what}{of})"
 
 
-def _refuse_other_order(names: list[str], columns: list[str] | None) -> None:
+def _refuse_names_of_others(names: list[str], columns: list[str] | None) -> None:
     """Check that new names of a table's columns do not call one as another is called.
 
     Raises

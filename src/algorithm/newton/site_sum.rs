@@ -109,7 +109,7 @@ impl SiteSum {
         let mut blocks = self.score.blocks().to_vec();
         for mixed in &self.mixed {
             for (block, inputs) in &mixed.blocks {
-                let [score, from, at] = [&self.score, &self.from, at].map(|set| set.blocks()[*block].clone());
+                let [score, from, at] = [&self.score, &self.from, at].map(|set| &set.blocks()[*block]);
                 blocks[*block] = mixed.score(score, from, at, inputs);
             }
         }
@@ -134,16 +134,16 @@ impl Mixed {
     }
 
     /// A − B ((Θ − Θ_0)∘m) of one block, `[N, size]`.
-    fn score(&self, score: Tensor<2>, from: Tensor<2>, at: Tensor<2>, inputs: &Tensor<2>) -> Tensor<2> {
+    fn score(&self, score: &Tensor<2>, from: &Tensor<2>, at: &Tensor<2>, inputs: &Tensor<2>) -> Tensor<2> {
         let ([particles, size], [_, width]) = (score.dims(), inputs.dims());
-        let hosts = Host::all([&score, &from, &at, inputs].map(Tensor::clone));
+        let hosts = Host::all([score, from, at, inputs].map(Tensor::clone));
         if let (Some(matrices), Some([of_score, from, at, inputs])) = (&self.on_host, hosts.as_deref()) {
             let values = matrices.score(of_score, from, at, inputs);
             return Tensor::from_data(TensorData::new(values, [particles, size]), &score.device());
         }
-        let moved = (at - from).reshape([particles, self.layer.outputs, width]);
+        let moved = (at.clone() - from.clone()).reshape([particles, self.layer.outputs, width]);
         let change = self.layer.weighted(&self.outputs, moved * inputs.clone().unsqueeze_dim::<3>(1));
-        score - change.reshape([particles, size])
+        score.clone() - change.reshape([particles, size])
     }
 }
 
