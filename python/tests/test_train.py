@@ -98,6 +98,9 @@ def test_two_classes_with_a_logistic_regression_reopen_and_report() -> None:
     [
         (None, {"roundz": 3}, "^unknown key `roundz`; did you mean `rounds`?"),
         (None, {"model": {"hiden": [3]}}, "unknown key `model.hiden`; did you mean `model.hidden`"),
+        (None, {"modle": {}}, r"^unknown section \[modle\]; did you mean \[model\]\?"),
+        (None, {"modle": {"hidden": [3]}}, r"^unknown section \[modle\]; did you mean \[model\]\?"),
+        (None, {"model": {"hidden": {"a": 3}}}, "^`model.hidden` cannot be"),
         (None, {"rounds": 0}, "^`rounds` cannot be 0; it must be"),
         (None, {"rounds": None}, "`rounds` cannot be None; leave it out"),
         (None, {"rounds": object()}, "`rounds` cannot be a object"),

@@ -98,7 +98,18 @@ impl<'s> Layer<'s> {
                 return Err(ConfigError::NotAnAssignment { given: shorten(given) });
             };
             let path = path.trim();
-            layer.add(path, None, &layer.typed_value(path, text), || "--set".to_string())?;
+            let at = || "--set".to_string();
+            match layer.typed_value(path, text) {
+                Value::Table(keys) if layer.is_section(path) => {
+                    for (key, value) in &keys {
+                        layer.add(&join(path, key), None, value, at)?;
+                    }
+                }
+                Value::Table(_) if !path.contains('.') && layer.find(path, None).is_none() => {
+                    return Err(layer.unknown_section(path, at()));
+                }
+                value => layer.add(path, None, &value, at)?,
+            }
         }
         if let Some(seed) = overrides.seed {
             // A seed beyond TOML's integers is out of the key's range in any case.
@@ -201,10 +212,12 @@ impl<'s> Layer<'s> {
         if let Some(value) = value.filter(|value| value.is_str() || !takes_text) {
             return value;
         }
-        match plain_number(text) {
-            Some(number) if accepts.is_some_and(Accepts::takes_real) => Value::Float(number),
-            _ => Value::String(text.to_string()),
-        }
+        let read = match accepts {
+            Some(accepts) if accepts.takes_real() => plain_number(text).map(Value::Float),
+            Some(Accepts::FloatList { .. }) => plain_numbers(text).map(Value::Array),
+            _ => None,
+        };
+        read.unwrap_or_else(|| Value::String(text.to_string()))
     }
 
     fn unknown_section(&self, section: &str, at: String) -> ConfigError {
@@ -260,6 +273,12 @@ enum Found {
 /// A finite number such as `.2` or `2.`, which TOML writes `0.2` and `2.0`.
 fn plain_number(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A list of such numbers.
+fn plain_numbers(text: &str) -> Option<Vec<Value>> {
+    let numbers = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    numbers.split(',').map(|number| plain_number(number).map(Value::Float)).collect()
 }
 
 fn not_accepted(at: String, path: &str, value: &Value, allowed: String) -> ConfigError {

@@ -23,7 +23,8 @@ When `--set` changes a kind, the file's keys that the new kind does not use are 
 file's values, also where the new kind has another default; a note names both.
 
 The values of `--set` are TOML (`--set model.hidden=[100,50]`); what is not TOML is text (`--set algorithm.kind=fedavg`),
-except that a key of real numbers takes `.5` and `2.` too.
+except that a key of real numbers takes `.5` and `2.` too. `--set 'model={ hidden = [20], activation = \"tanh\" }'`
+sets several keys of a section.
 
 K is the number of clients, N that of particles, I that of rounds, L that of local steps, d that of a model's parameters.
 

@@ -325,3 +325,36 @@ fn a_number_or_a_word_may_lack_a_digit_too() {
     };
     assert_eq!((width("width=.5").as_float(), width("width=auto").as_str()), (Some(0.5), Some("auto")));
 }
+
+#[test]
+fn the_numbers_of_a_list_may_lack_a_digit_too() {
+    const LIST: Accepts = Accepts::FloatList { each: Interval::POSITIVE, length: 1 };
+    const KEYS: &[Key] = &[required("levels", LIST, "Levels.")];
+    let schema = Schema { sections: vec![Section::plain("", "Top.", KEYS)] };
+    let levels = |set: &str| {
+        let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
+        let resolved = schema.resolve(Source { name: "e.toml", text: "" }, &overrides);
+        resolved.map(|resolved| resolved.table["levels"].to_string()).map_err(|error| error.to_string())
+    };
+    assert_eq!(levels("levels=[.5, 2.,1]"), Ok("[0.5, 2.0, 1.0]".into()));
+    for wrong in ["levels=[.5,x]", "levels=[.5,,1]", "levels=[[.5]]", "levels=[-.5]", "levels=.5,1"] {
+        assert!(levels(wrong).unwrap_err().contains("`levels` cannot be"), "{wrong}");
+    }
+}
+
+#[test]
+fn several_keys_of_a_section_are_set_at_once() {
+    let both = "method={ kind = \"noisy\", path = \"p\" }";
+    let resolved = resolve("", &[both, "method={ noise = 2.5 }", "method={}"]).unwrap();
+    let one_by_one = resolve("", &["method.kind=noisy", "method.path=p", "method.noise=2.5"]).unwrap();
+    assert_eq!(resolved.table, one_by_one.table);
+    for (given, shown) in [
+        ("methods={}", "--set: unknown section [methods]; did you mean [method]?"),
+        ("method={ step = 1 }", "--set: unknown key `method.step`; did you mean `method.steps`?"),
+        ("method={ steps = { n = 1 } }", "--set: `method.steps` cannot be"),
+        ("seed={ a = 1 }", "--set: `seed` cannot be"),
+    ] {
+        let message = resolve("", &[given]).map(|_| ()).unwrap_err();
+        assert!(message.contains(shown), "{given}: {message}");
+    }
+}

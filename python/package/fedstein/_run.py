@@ -652,29 +652,19 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
     return (str(config), _read(Path(config))), []
 
 
-#: The key whose value may be a table: cells by column. Other tables are sections.
-_TABLE = "data.missing_values"
-
-
-def _assignments(keys: Mapping[str, Any], section: str = "") -> list[str]:
-    """`key=value` of every key, with values as TOML."""
-    found = []
-    for key, value in keys.items():
-        path = f"{section}{key}"
+def _assignments(keys: Mapping[str, Any]) -> list[str]:
+    """`key=value` of every key or section, with values as TOML."""
+    for key in keys:
         if not isinstance(key, str) or "=" in key:
-            raise ConfigError(f"{path!r} is not the name of a key")
-        if isinstance(value, Mapping) and path != _TABLE:
-            found += _assignments(value, f"{path}.")
-        elif isinstance(value, Mapping):
-            cells = (f"{json.dumps(str(column))} = {_toml(path, of)}" for column, of in value.items())
-            found.append(f"{path}={{ {', '.join(cells)} }}")
-        else:
-            found.append(f"{path}={_toml(path, value)}")
-    return found
+            raise ConfigError(f"{key!r} is not the name of a key")
+    return [f"{key}={_toml(key, value)}" for key, value in keys.items()]
 
 
 def _toml(path: str, value: Any) -> str:
     """A value as TOML, whose numbers, texts and lists are those of JSON."""
+    if isinstance(value, Mapping):
+        inner = (f"{json.dumps(str(key))} = {_toml(f'{path}.{key}', of)}" for key, of in value.items())
+        return f"{{ {', '.join(inner)} }}"
 
     def plain(value: Any) -> Any:
         if isinstance(value, (np.generic, np.ndarray)):
