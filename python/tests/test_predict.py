@@ -117,6 +117,8 @@ def test_a_regression_predicts_in_its_own_unit() -> None:
     assert data.classes is None and repr(data) == "Data(225 training rows, 75 test rows, regression)"
     run = fedstein.train(data=data, progress=False, rounds=10, partition={"clients": 2}, model={"hidden": [10]})
     assert run.classes is None and run.predictions.shape == (75,) and run.labels.shape == (75,)
+    # The targets have the bits that were given.
+    assert np.isin(run.labels, y).all() and len(np.unique(run.labels)) == 75
     rmse = float(np.sqrt(((run.predictions - run.labels) ** 2).mean()))
     assert run.evaluation["rmse"] == pytest.approx(rmse, rel=1e-9) and run.report().rmse == pytest.approx(
         rmse, rel=1e-9

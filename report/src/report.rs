@@ -45,8 +45,7 @@ pub enum Content<'a> {
         /// The numbers that need the particles, where these are known.
         uncertainty: Option<UncertaintySummary>,
     },
-    /// Mixtures of normals on the scale of the data (see
-    /// [`RegressionPredictions::original_scale`]).
+    /// Mixtures of normals on the scale of the data.
     Regression {
         /// The predictive with its targets.
         predictions: &'a RegressionPredictions<'a>,

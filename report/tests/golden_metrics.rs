@@ -296,8 +296,14 @@ fn mixture(inputs: &Value) -> Result<Value, MetricError> {
 fn original_scale(inputs: &Value) -> Result<Value, MetricError> {
     let scale = Scale { mean: number(&inputs["y_mean"]), sd: number(&inputs["y_sd"]) };
     let standardised = mixture_of(&inputs["standardised"])?;
-    let got = regression_summary(&standardised.original_scale(scale)?)?;
-    let evaluation = Evaluation::regression(&standardised, scale)?;
+    let predictions = RegressionPredictions::new(
+        standardised.particles(),
+        standardised.mean().iter().map(|z| scale.value(*z)).collect(),
+        standardised.precision().iter().map(|precision| scale.precision(*precision)).collect(),
+        standardised.target().iter().map(|z| scale.value(*z)).collect(),
+    )?;
+    let got = regression_summary(&predictions)?;
+    let evaluation = Evaluation::regression(&predictions);
     for (field, value) in [("rmse", evaluation.rmse), ("crps", evaluation.crps), ("nll", evaluation.nll)] {
         assert_eq!(got[field].as_f64(), value, "{field}");
     }

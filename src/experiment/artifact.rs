@@ -457,9 +457,8 @@ pub(super) fn write_predicted(dir: &Path, predicted: &Predicted) -> Result<Optio
             write_bytes(&dir.join(run_dir::UNCERTAINTY), format!("mutual_information\n{rows}").as_bytes())?;
             Ok(Some(summary))
         }
-        Predicted::Real { predictions, scale } => {
-            let original = predictions.original_scale(*scale).map_err(|error| file(&path, &error))?;
-            csv::write_regression(&path, &original).map_err(output)?;
+        Predicted::Real(predictions) => {
+            csv::write_regression(&path, predictions).map_err(output)?;
             Ok(None)
         }
         Predicted::Pooled { .. } | Predicted::Density { .. } => Ok(None),

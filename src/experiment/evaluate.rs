@@ -33,13 +33,9 @@ pub enum Predicted {
         /// Those of the rows; `None` where rows are independent.
         clusters: Option<Clusters>,
     },
-    /// A Gaussian of every particle on the standardised scale, with the scale of the targets.
-    Real {
-        /// Means and precisions `[N, n]`, targets `[n]`, with the clusters of the rows.
-        predictions: RegressionPredictions<'static>,
-        /// The transformation back to the units of the data.
-        scale: Scale,
-    },
+    /// A Gaussian of every particle on the scale of the data: means and precisions `[N, n]`, targets `[n]`, with the clusters
+    /// of the rows.
+    Real(RegressionPredictions<'static>),
     /// Scores on the clients' own test rows: sums over rows that this process does not have.
     Pooled {
         /// The names of all clients, `[K]`.
@@ -59,7 +55,7 @@ impl Predicted {
     ///
     /// # Arguments
     /// * `targets`: those of the rows, in the units of the data
-    /// * `scale`: the transformation of a real target
+    /// * `scale`: that of a real target, on which the outputs are
     /// * `clusters`: those of the rows; `None` where rows are independent
     ///
     /// # Errors
@@ -77,10 +73,9 @@ impl Predicted {
                 Ok(Self::Classes { log_probs: log_probs.map_err(undefined)?, labels: labels.clone(), clusters })
             }
             Targets::Real { values } => {
-                let standardised = values.iter().map(|y| scale.standardise(*y)).collect();
-                let predictions = RegressionPredictions::from_outputs(components, &outputs, standardised)
+                let predictions = RegressionPredictions::from_outputs(components, &outputs, scale, values.clone())
                     .and_then(|predictions| predictions.with_clusters(clusters));
-                Ok(Self::Real { predictions: predictions.map_err(undefined)?, scale })
+                predictions.map(Self::Real).map_err(undefined)
             }
             Targets::None { .. } => Err(no_rows()),
         }
@@ -97,7 +92,7 @@ impl Predicted {
                 let predictions = log_probs.predictions(labels);
                 predictions.and_then(|of| of.with_clusters(clusters.clone())).map(Labelled::Classes)
             }
-            Self::Real { predictions, scale } => predictions.original_scale(*scale).map(Labelled::Real),
+            Self::Real(predictions) => Ok(Labelled::Real(predictions.clone())),
             Self::Pooled { .. } | Self::Density { .. } => return Ok(None),
         };
         labelled.map(Some).map_err(undefined)
@@ -110,7 +105,7 @@ impl Predicted {
     pub fn evaluate(&self, bins: usize) -> Result<Evaluation, RunError> {
         match self {
             Self::Classes { log_probs, labels, .. } => Evaluation::classification(log_probs, labels, bins),
-            Self::Real { predictions, scale } => Evaluation::regression(predictions, *scale),
+            Self::Real(predictions) => Ok(Evaluation::regression(predictions)),
             Self::Pooled { scores, .. } => Ok(Evaluation::of_sums(scores.pooled())),
             Self::Density { kl } => Ok(Evaluation { kl: *kl, ..Evaluation::default() }),
         }

@@ -40,8 +40,7 @@ pub enum Forecast {
         /// The names of the classes, `[C]`.
         names: Vec<String>,
     },
-    /// Of a regression: a Gaussian of every particle on the scale of the data, `[N, n]`. The targets are unknown, and 0 on
-    /// the standardised scale.
+    /// Of a regression: a Gaussian of every particle on the scale of the data, `[N, n]`. The targets are unknown, and 0.
     Real(RegressionPredictions<'static>),
 }
 
@@ -272,8 +271,7 @@ impl Forecaster<'_> {
                 let log_probs = ParticleLogProbs::from_f32(particles, rows, width, values).map_err(wrong)?;
                 Ok(Forecast::Classes { log_probs, names })
             }
-            None => RegressionPredictions::from_outputs(particles, &values, vec![0.0; rows])
-                .and_then(|standardised| standardised.original_scale(scale))
+            None => RegressionPredictions::from_outputs(particles, &values, scale, vec![0.0; rows])
                 .map(Forecast::Real)
                 .map_err(wrong),
         }

@@ -41,7 +41,7 @@ impl Outcome {
     pub(super) fn pooled(&self) -> Option<&ClientScores> {
         match &self.predicted {
             Predicted::Pooled { scores, .. } => Some(scores.pooled()),
-            Predicted::Classes { .. } | Predicted::Real { .. } | Predicted::Density { .. } => None,
+            Predicted::Classes { .. } | Predicted::Real(_) | Predicted::Density { .. } => None,
         }
     }
 

@@ -141,9 +141,9 @@ impl ClientEvaluator {
                     .map(Labelled::Classes)
             }
             (Targets::Real { values: targets }, Task::Regression) => {
-                let targets = rows.iter().map(|row| self.scale.standardise(targets[*row])).collect();
-                RegressionPredictions::from_outputs(components, &values, targets)
-                    .and_then(|predictions| predictions.original_scale(self.scale)?.with_clusters(clusters))
+                let targets = rows.iter().map(|row| targets[*row]).collect();
+                RegressionPredictions::from_outputs(components, &values, self.scale, targets)
+                    .and_then(|predictions| predictions.with_clusters(clusters))
                     .map(Labelled::Real)
             }
             _ => return Err(no_rows()),

@@ -158,9 +158,9 @@ impl ClientEvaluator {
                         .and_then(|log_probs| scores.add_classes(&log_probs, &labels))
                 }
                 (Targets::Real { values: targets }, Task::Regression) => {
-                    let targets = rows.iter().map(|row| self.scale.standardise(targets[*row])).collect();
-                    RegressionPredictions::from_outputs(components, &values, targets)
-                        .and_then(|predictions| scores.add_real(&predictions.original_scale(self.scale)?))
+                    let targets = rows.iter().map(|row| targets[*row]).collect();
+                    RegressionPredictions::from_outputs(components, &values, self.scale, targets)
+                        .and_then(|predictions| scores.add_real(&predictions))
                 }
                 _ => return Err(no_rows()),
             };

@@ -150,7 +150,7 @@ impl Kept {
                 let kept = bins.bins().iter();
                 kept.map(|bin| KeptBin { rows: bin.n, confidence: bin.confidence, accuracy: bin.accuracy }).collect()
             }
-            Predicted::Real { .. } | Predicted::Pooled { .. } | Predicted::Density { .. } => Vec::new(),
+            Predicted::Real(_) | Predicted::Pooled { .. } | Predicted::Density { .. } => Vec::new(),
         };
         let density = match &outcome.predicted {
             Predicted::Density { .. } if outcome.particles.dim() <= 2 => Some(density(config, outcome)?),

@@ -272,9 +272,9 @@ fn run_at_sites(text: &str, path: &Path) {
                 scores.push(sums);
             }
         }
-        Predicted::Real { predictions, scale } => {
+        Predicted::Real(predictions) => {
             let mut sums = ClientScores::of_targets();
-            sums.add_real(&predictions.original_scale(*scale).unwrap()).unwrap();
+            sums.add_real(predictions).unwrap();
             scores = vec![sums.clone(), sums.without_rows()];
         }
         _ => panic!("no predictions"),

@@ -3,7 +3,7 @@
 use super::client_scores::ClientScores;
 use super::error::MetricError;
 use super::metric::{Metric, View};
-use super::mixture::{RegressionPredictions, Scale};
+use super::mixture::RegressionPredictions;
 use super::predictions::{ClassPredictions, ParticleLogProbs};
 use super::scored::{ScoredClasses, ScoredTargets};
 use super::table::Evaluation;
@@ -58,18 +58,10 @@ impl Evaluation {
         Self::from_metrics(scores.rows(), value)
     }
 
-    /// Scores a regression.
-    ///
-    /// # Arguments
-    /// * `standardised`: predictions and targets on the scale that the model was trained on
-    /// * `scale`: brings them back to the scale of the data, on which every number is given
-    ///
-    /// # Errors
-    /// A scale that is not finite and positive.
-    pub fn regression(standardised: &RegressionPredictions<'_>, scale: Scale) -> Result<Self, MetricError> {
-        let predictions = standardised.original_scale(scale)?;
-        let scored = ScoredTargets::new(&predictions);
-        Ok(Self::from_metrics(predictions.rows(), |metric| (metric.targets?.of)(&scored)))
+    /// Scores a regression on the scale of its predictions.
+    pub fn regression(predictions: &RegressionPredictions<'_>) -> Self {
+        let scored = ScoredTargets::new(predictions);
+        Self::from_metrics(predictions.rows(), |metric| (metric.targets?.of)(&scored))
     }
 }
 

@@ -20,9 +20,14 @@ impl Scale {
     /// The scale of targets that were never standardised.
     pub const IDENTITY: Self = Self { mean: 0.0, sd: 1.0 };
 
-    /// A target on the standardised scale, `(y - mean) / sd`.
-    pub fn standardise(&self, y: f64) -> f64 {
-        (y - self.mean) / self.sd
+    /// A standardised target or mean on the scale of the data.
+    pub fn value(&self, z: f64) -> f64 {
+        self.mean + self.sd * z
+    }
+
+    /// The precision on the scale of the data of a standardised target.
+    pub fn precision(&self, precision: f64) -> f64 {
+        precision / self.sd / self.sd
     }
 }
 
@@ -52,17 +57,27 @@ impl RegressionPredictions<'static> {
         Self::of(particles, mean, precision, target)
     }
 
-    /// The predictions behind a network's outputs: a mean and the logarithm of a precision per row.
+    /// The predictions, on the scale of the data, behind a network's outputs: a mean and the logarithm of a precision per
+    /// row, of the standardised target.
     ///
     /// # Arguments
     /// * `outputs`: `[particles, n, 2]`, row-major
-    /// * `target`: `[n]`
+    /// * `scale`: that of the standardised target
+    /// * `target`: `[n]`, on the scale of the data
     ///
     /// # Errors
-    /// As [`RegressionPredictions::new`].
-    pub fn from_outputs(particles: usize, outputs: &[f32], target: Vec<f64>) -> Result<Self, MetricError> {
-        let mean = outputs.iter().step_by(2).map(|mean| f64::from(*mean)).collect();
-        let precision = outputs.iter().skip(1).step_by(2).map(|log| f64::from(*log).exp()).collect();
+    /// As [`RegressionPredictions::new`]; a standard deviation that is not finite and positive.
+    pub fn from_outputs(
+        particles: usize,
+        outputs: &[f32],
+        scale: Scale,
+        target: Vec<f64>,
+    ) -> Result<Self, MetricError> {
+        if !(scale.sd.is_finite() && scale.sd > 0.0) {
+            return Err(MetricError::NotPositive { what: "scale", index: 0, value: scale.sd });
+        }
+        let mean = outputs.iter().step_by(2).map(|mean| scale.value(f64::from(*mean))).collect();
+        let precision = outputs.iter().skip(1).step_by(2).map(|log| scale.precision(f64::from(*log).exp())).collect();
         Self::new(particles, mean, precision, target)
     }
 }
@@ -105,25 +120,6 @@ impl<'a> RegressionPredictions<'a> {
         let clusters = clusters.into();
         check_length("clusters", clusters.as_ref().map_or(self.rows(), Clusters::rows), self.rows())?;
         Ok(Self { clusters: clusters.filter(|of| of.count() < of.rows()), ..self })
-    }
-
-    /// Predictions and targets on the scale of the data, `y = scale.mean + scale.sd * z`.
-    ///
-    /// # Errors
-    /// A standard deviation that is not finite and positive, or values that leave the range of
-    /// `f64`.
-    pub fn original_scale(&self, scale: Scale) -> Result<RegressionPredictions<'static>, MetricError> {
-        if !(scale.sd.is_finite() && scale.sd > 0.0) {
-            return Err(MetricError::NotPositive { what: "scale", index: 0, value: scale.sd });
-        }
-        let back = |z: &f64| scale.mean + scale.sd * z;
-        let scaled = RegressionPredictions::new(
-            self.particles,
-            self.mean.iter().map(back).collect(),
-            self.precision.iter().map(|p| p / scale.sd / scale.sd).collect(),
-            self.target.iter().map(back).collect(),
-        )?;
-        Ok(RegressionPredictions { clusters: self.clusters.clone(), ..scaled })
     }
 
     /// The predictions of some of the rows, in this order; each is less than `n`.
@@ -185,9 +181,18 @@ mod tests {
     #[test]
     fn outputs_are_means_and_logarithms_of_precisions() {
         let outputs = [1.0, 0.0, 2.0, 1.0, 3.0, -1.0, 4.0, 0.5];
-        let got = RegressionPredictions::from_outputs(2, &outputs, vec![0.0, 0.0]).unwrap();
+        let target = vec![0.1, 0.7];
+        let got = RegressionPredictions::from_outputs(2, &outputs, Scale::IDENTITY, target.clone()).unwrap();
         assert_eq!(got.mean(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(got.precision(), [1.0, 1.0_f64.exp(), (-1.0_f64).exp(), 0.5_f64.exp()]);
+        let scale = Scale { mean: 5.0, sd: 2.0 };
+        let got = RegressionPredictions::from_outputs(2, &outputs, scale, target.clone()).unwrap();
+        assert_eq!((got.mean(), got.target()), (&[7.0, 9.0, 11.0, 13.0][..], &target[..]));
+        assert_eq!(got.precision()[0], 0.25);
+        for sd in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let wrong = RegressionPredictions::from_outputs(2, &outputs, Scale { mean: 0.0, sd }, target.clone());
+            assert!(matches!(wrong, Err(MetricError::NotPositive { what: "scale", .. })), "{sd}");
+        }
     }
 
     #[test]

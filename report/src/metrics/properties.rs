@@ -27,14 +27,16 @@ fn particles() -> impl Strategy<Value = (ParticleLogProbs, Vec<usize>)> {
 }
 
 /// Mixtures of a regression on the standardised scale, with their scale.
-fn mixtures() -> impl Strategy<Value = (RegressionPredictions<'static>, Scale)> {
+fn mixtures() -> impl Strategy<Value = RegressionPredictions<'static>> {
     (1_usize..5, 1_usize..30).prop_flat_map(|(particles, rows)| {
         let components = prop::collection::vec((-3.0..3.0_f64, 0.05..20.0_f64), particles * rows);
         let targets = prop::collection::vec(-4.0..4.0_f64, rows);
         (components, targets, (-5.0..5.0_f64, 0.2..5.0_f64)).prop_map(move |(components, targets, (mean, sd))| {
-            let (means, precisions) = components.into_iter().unzip();
-            let predictions = RegressionPredictions::new(particles, means, precisions, targets).unwrap();
-            (predictions, Scale { mean, sd })
+            let scale = Scale { mean, sd };
+            let scaled = components.into_iter().map(|(mean, of)| (scale.value(mean), scale.precision(of)));
+            let (means, precisions) = scaled.unzip();
+            let targets = targets.into_iter().map(|z| scale.value(z)).collect();
+            RegressionPredictions::new(particles, means, precisions, targets).unwrap()
         })
     })
 }
@@ -94,7 +96,7 @@ proptest! {
 
     /// Sums of at most 30 terms below 10⁴: squares of errors of at most 35 units, and logarithms.
     #[test]
-    fn pooled_sums_of_real_targets_are_the_scores_of_all_rows((all, scale) in mixtures(), seed in any::<u64>()) {
+    fn pooled_sums_of_real_targets_are_the_scores_of_all_rows(all in mixtures(), seed in any::<u64>()) {
         let particles = all.particles();
         let of = |rows: Vec<usize>| {
             let mut scores = ClientScores::of_targets();
@@ -103,12 +105,12 @@ proptest! {
                 let precision = of_rows(|n, row| vec![all.precision()[n * all.rows() + row]], particles, &rows);
                 let target = rows.iter().map(|row| all.target()[*row]).collect();
                 let own = RegressionPredictions::new(particles, mean, precision, target).unwrap();
-                scores.add_real(&own.original_scale(scale).unwrap()).unwrap();
+                scores.add_real(&own).unwrap();
             }
             scores
         };
         let clients: Vec<ClientScores> = split(all.rows(), seed).into_iter().map(of).collect();
-        let want = Evaluation::regression(&all, scale).unwrap();
+        let want = Evaluation::regression(&all);
         assert_same(&Evaluation::of_sums(&pooled(&clients)), &want, 1e4);
     }
 
