@@ -9,9 +9,10 @@ use fedstein::experiment::forecast::Forecast;
 use fedstein::experiment::new_rows::Besides;
 use fedstein::experiment::recalibrated::Recalibrated;
 use fedstein::experiment::{Config, ReportOptions, run_dir};
+use fedstein::federation::labelled::Labelled;
 use fedstein::metrics::{RegressionPredictions, RowUncertainty, predictive_moments};
 use fedstein::report::conformal::TargetInterval;
-use fedstein::report::{csv, files};
+use fedstein::report::files;
 use ndarray::Array2;
 use numpy::{PyArray1, PyArray2, PyArrayDyn};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ use pyo3::types::PyDict;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::arrays::{Floats, shaped};
-use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_report, of_run, with_arguments};
+use crate::errors::{ConfigError, DataError, RunFailed, of_config, of_run, with_arguments};
 use crate::interruptible::{interruptible, interruptible_on_pool};
 
 /// A finished run.
@@ -108,16 +109,18 @@ impl Finished {
             return Err(DataError::new_err(format!("no {}: {problem}", path.display())));
         }
         let out = PyDict::new(py);
-        if self.run.card.classes.is_none() {
-            let predictions = interruptible(py, move || csv::read_regression(&path))?.map_err(of_report)?;
-            out.set_item("targets", PyArray1::from_slice(py, predictions.target()))?;
-            members(py, &out, &predictions)?;
-            return Ok(out);
+        let run = self.run.clone();
+        match interruptible(py, move || run.test_predictions())?.map_err(of_run)? {
+            Labelled::Classes(predictions) => {
+                let shape = [predictions.len(), predictions.classes()];
+                out.set_item("labels", labels(py, predictions.labels()))?;
+                out.set_item("probabilities", shaped(py, predictions.probabilities().to_vec(), &shape)?)?;
+            }
+            Labelled::Real(predictions) => {
+                out.set_item("targets", PyArray1::from_slice(py, predictions.target()))?;
+                members(py, &out, &predictions)?;
+            }
         }
-        let predictions = interruptible(py, move || csv::read_predictions(&path))?.map_err(of_report)?;
-        let shape = [predictions.len(), predictions.classes()];
-        out.set_item("labels", labels(py, predictions.labels()))?;
-        out.set_item("probabilities", shaped(py, predictions.probabilities().to_vec(), &shape)?)?;
         Ok(out)
     }
 

@@ -15,7 +15,7 @@ Script = Callable[[str], Sequence[str]]
 # Runs that take long, `interrupted`, which says how long a call goes on after Ctrl-C, and `ended`, which waits for the
 # threads of runs.
 HEAD = """
-import os, shutil, signal, sys, tempfile, threading, time
+import json, os, shutil, signal, sys, tempfile, threading, time
 from pathlib import Path
 import numpy as np
 import fedstein
@@ -138,13 +138,19 @@ def test_the_report_of_a_run_is_interrupted_without_files(script: Script, tmp_pa
 run = fedstein.train(rounds=1, out="run", progress=False, **SMALL)
 shutil.rmtree("run/report")
 header, *lines = Path("run/predictions.csv").read_text().splitlines(True)
-Path("run/predictions.csv").write_text(header + "".join(lines * 800))
+def with_rows(times):
+    Path("run/predictions.csv").write_text(header + "".join(lines * times))
+    summary = json.loads(Path("run/summary.json").read_text())
+    summary["evaluation"]["rows"] = len(lines) * times
+    Path("run/summary.json").write_text(json.dumps(summary))
+with_rows(800)
+run = fedstein.open("run")
 interrupted(lambda: run.report("run/report"))
 interrupted(lambda: run.report().html)
 time.sleep(0.2)
 assert not Path("run/report").exists() and not any(Path(tempfile.gettempdir()).iterdir())
-Path("run/predictions.csv").write_text(header + "".join(lines))
-run.report("run/report")
+with_rows(1)
+fedstein.open("run").report("run/report")
 assert Path("run/report/MODEL_CARD.md").is_file()
 """
     run(script, text, tmp_path / "tmp")

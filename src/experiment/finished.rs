@@ -15,11 +15,12 @@ use crate::checkpoint::digest;
 use crate::checkpoint::lock::Lock;
 use crate::datasets::{Dataset, ModelCard, Rotation};
 use crate::error::RunError;
+use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{read_text, read_whole};
-use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores};
+use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores, csv};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
@@ -230,6 +231,28 @@ impl Finished {
             Rotate::None => Ok(None),
             Rotate::Principal => rotation::read(&self.path.join(run_dir::ROTATION)).map(Some),
         }
+    }
+
+    /// The predictions of the run's test rows with their outcomes, in the unit of the data, from its file of predictions.
+    ///
+    /// # Errors
+    /// The file is missing, is none of predictions, or has another number of rows than the run has scored.
+    pub fn test_predictions(&self) -> Result<Labelled, RunError> {
+        let path = self.path.join(run_dir::PREDICTIONS);
+        let predictions = match self.card.classes.is_some() {
+            true => csv::read_predictions(&path).map(Labelled::Classes),
+            false => csv::read_regression(&path).map(Labelled::Real),
+        };
+        let predictions = predictions.map_err(|error| RunError::Config(error.to_string()))?;
+        let (rows, scored) = (predictions.rows(), self.summary.evaluation.rows);
+        if rows != scored {
+            return Err(RunError::Config(format!(
+                "{}: {rows} rows; the run has scored {scored} (`evaluation.rows` in {}): the file was cut, or is of another run",
+                path.display(),
+                run_dir::SUMMARY
+            )));
+        }
+        Ok(predictions)
     }
 
     /// Loads the published particles, `[N, d]`: those after the last round, or after the one that `stop.patience` has chosen.

@@ -14,7 +14,7 @@ use crate::metrics::{ClientScores, equal_width};
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{
     self, ClientsCompared, Comparison, Content, PartitionTable, Rendered, Report, ReportError, ReportFiles, RunSummary,
-    SiteScores, csv,
+    SiteScores,
 };
 
 /// Writes the calibration report of the finished run in the directory `run` into the directory `out`, which is created
@@ -89,6 +89,14 @@ impl TestRows {
         Self { classes: false, targets: Some(digest::of_bytes(&bytes)) }
     }
 
+    /// Those of predictions with their outcomes.
+    fn of(predictions: &Labelled) -> Self {
+        match predictions {
+            Labelled::Classes(predictions) => Self::of_labels(predictions.labels()),
+            Labelled::Real(predictions) => Self::of_targets(predictions.target()),
+        }
+    }
+
     /// The same where any rows may be compared.
     pub fn or_any(self, any: bool) -> Self {
         Self { targets: self.targets.filter(|_| !any), ..self }
@@ -148,15 +156,13 @@ impl Finished {
             let content = Content::Sums { scores, uncertainty };
             let run = run(TestRows { classes: classifies(self), targets: None })?;
             report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
-        } else if classifies(self) {
-            let predictions = csv::read_predictions(&path).map_err(unreadable)?;
-            let content = Content::Classification { predictions: &predictions, uncertainty };
-            let run = run(TestRows::of_labels(predictions.labels()))?;
-            report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
         } else {
-            let predictions = csv::read_regression(&path).map_err(unreadable)?;
-            let content = Content::Regression { predictions: &predictions };
-            let run = run(TestRows::of_targets(predictions.target()))?;
+            let predictions = self.test_predictions()?;
+            let run = run(TestRows::of(&predictions))?;
+            let content = match &predictions {
+                Labelled::Classes(predictions) => Content::Classification { predictions, uncertainty },
+                Labelled::Real(predictions) => Content::Regression { predictions },
+            };
             report::render(&Report { title, content, bins, seed, run, groups: None }).map_err(of_report)?
         };
         let model_card = model_card::text(self, &config, &report.json)?;
@@ -236,22 +242,6 @@ fn bins_of(scores: &ClientScores, asked: Option<usize>) -> Result<usize, RunErro
     }
 }
 
-/// Whether a run is a classification; otherwise it is a regression.
-impl Finished {
-    /// The predictions of the run's test rows with their outcomes, from its file of predictions.
-    ///
-    /// # Errors
-    /// The file is missing, or is none of predictions.
-    pub(super) fn labelled_test_rows(&self) -> Result<Labelled, RunError> {
-        let path = self.path.join(run_dir::PREDICTIONS);
-        match classifies(self) {
-            true => csv::read_predictions(&path).map(Labelled::Classes),
-            false => csv::read_regression(&path).map(Labelled::Real),
-        }
-        .map_err(unreadable)
-    }
-}
-
 /// The table with the names of the classes alone.
 pub(super) fn names_only(class_names: Vec<String>) -> PartitionTable {
     PartitionTable {
@@ -264,6 +254,7 @@ pub(super) fn names_only(class_names: Vec<String>) -> PartitionTable {
     }
 }
 
+/// Whether a run is a classification; otherwise it is a regression.
 fn classifies(run: &Finished) -> bool {
     run.card.classes.is_some()
 }
@@ -303,16 +294,18 @@ pub(crate) fn comparisons(
         }
         let bins = if let Some(scores) = scores {
             scores.bins()
-        } else if classes {
-            let predictions = csv::read_predictions(&path).map_err(unreadable)?;
-            same_rows(run, TestRows::of_labels(predictions.labels()))?;
-            let top = predictions.top_label();
-            let bins = equal_width(&top.confidence, &top.correct, bins);
-            bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()
-        } else {
-            if rows.targets.is_some() {
-                same_rows(run, TestRows::of_targets(csv::read_regression(&path).map_err(unreadable)?.target()))?;
+        } else if classes || rows.targets.is_some() {
+            let predictions = run.test_predictions()?;
+            same_rows(run, TestRows::of(&predictions))?;
+            match predictions {
+                Labelled::Classes(predictions) => {
+                    let top = predictions.top_label();
+                    let bins = equal_width(&top.confidence, &top.correct, bins);
+                    bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()
+                }
+                Labelled::Real(_) => Vec::new(),
             }
+        } else {
             Vec::new()
         };
         let (summary, not_judged) = (&run.summary, run.not_judged(&run.config()?));

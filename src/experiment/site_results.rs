@@ -107,7 +107,7 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
     let bins = site.config()?.evaluation.bins;
     let classes = site.card.classes.as_deref().unwrap_or_default();
     site.summary.calibration = Some(match dir.join(run_dir::PREDICTIONS).exists() {
-        true => site.recalibrated(None)?.on_rows(results, (&site.labelled_test_rows()?, bins), classes, None)?,
+        true => site.recalibrated(None)?.on_rows(results, (&site.test_predictions()?, bins), classes, None)?,
         false => results.clone(),
     });
     write_bytes(&dir.join(run_dir::MODEL), &to_json(&site.card)?)?;

@@ -327,6 +327,13 @@ fn predictions_that_cannot_be_scored_are_refused_with_line_and_column() {
 fn a_damaged_run_is_refused_with_the_file() {
     let place = Place::new();
     place.works(&format!("{TINY} --out run --quiet"));
+    // A file that was cut at the end of a line.
+    let whole = place.text("run/predictions.csv");
+    let rows = whole.lines().count() - 1;
+    place.write("run/predictions.csv", whole.lines().take(rows).fold(String::new(), |text, line| text + line + "\n"));
+    let (has, scored) = (format!("run/predictions.csv: {} rows", rows - 1), format!("the run has scored {rows}"));
+    place.refuses("report run --out r", &[&has, &scored]);
+    place.write("run/predictions.csv", whole);
     let of_a_later_version = "{\"schema_version\": 2}";
     for (file, text, words) in [
         ("predictions.csv", "label,p_0,p_1\n0,2,0\n", ["run/predictions.csv, line 2", "2 is not a probability"]),
