@@ -7,7 +7,7 @@
     python scripts/flower_peers.py run-whole WORK ...  the same, to the last round; `run` ends when both targets are met
     python scripts/flower_peers.py table WORK          the table of docs/results.md, and WORK/rounds.csv
 
-It needs `pip install "fedstein[flower,simulation]" torch`, the directory of MNIST in FEDSTEIN_DATA, a Linux machine and
+It needs `pip install "./python[flower,simulation]" torch`, the directory of MNIST in FEDSTEIN_DATA, a Linux machine and
 the ports 29000 to 29099. Every process that it starts is ended by it.
 
 MNIST, ten clients with three labels each, a network 784-100-10 (relu). The rows are those that `fedstein site split`

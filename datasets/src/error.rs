@@ -214,7 +214,7 @@ pub enum DataError {
         column: String,
     },
     /// A field whose content does not fit its column.
-    #[error("{}: line {line}, column {column}: `{value}` is not {expected}", .path.display())]
+    #[error("{}: line {line}, column {column}: {} is not {expected}", .path.display(), cell(value))]
     Field {
         /// The text file.
         path: PathBuf,
@@ -345,6 +345,14 @@ pub enum DataError {
         /// One line per mirror: its address and the reason.
         attempts: Vec<String>,
     },
+}
+
+/// A cell, for a message.
+fn cell(text: &str) -> String {
+    match text {
+        "" => "an empty cell".to_owned(),
+        text => format!("`{text}`"),
+    }
 }
 
 impl DataError {

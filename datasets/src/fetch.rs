@@ -18,6 +18,13 @@ pub enum Progress<'a> {
         /// The path below the data directory.
         file: &'a str,
     },
+    /// The file is there in another form, which is used.
+    Instead {
+        /// The path below the data directory.
+        file: &'a str,
+        /// The path of the other form.
+        path: &'a Path,
+    },
     /// A download from a mirror begins.
     Started {
         /// The path below the data directory.
@@ -58,12 +65,13 @@ const REDIRECTS: usize = 5;
 /// The number of attempts with one mirror, as long as each of them receives new bytes.
 const RESUMES: usize = 4;
 
-/// Downloads the missing files of a set, trying one mirror after the other. For a set without files nothing is done.
+/// Downloads the missing files of a set, trying one mirror after the other; a file that is there in another form, such as
+/// unpacked, is not missing. For a set without files nothing is done.
 /// The files of a manually downloaded set ([`DataSet::manual_download`]) may be the user's own copies: it is only
 /// checked that they are present.
 ///
 /// # Returns
-/// The files' final paths.
+/// The files' final paths, or those of the other forms.
 ///
 /// # Errors
 /// A file of a manually downloaded set is missing, a file name leads outside the data directory, or the directory
@@ -75,12 +83,17 @@ pub fn fetch(set: &DataSet, data_dir: &Path, report: &mut dyn FnMut(Progress)) -
     }
     let agent = agent();
     let mut paths = Vec::with_capacity(set.files.len());
-    for file in set.files {
+    for (file, state) in registry::status(set, data_dir) {
         let path = data_dir.join(safe(file.path)?);
-        if is_whole(&path, file)? {
+        if let FileStatus::Alternative(path) = state {
+            report(Progress::Instead { file: file.path, path: &path });
+            paths.push(path);
+            continue;
+        }
+        if is_whole(&path, &file)? {
             report(Progress::Present { file: file.path });
         } else {
-            fetch_file(&agent, file, &path, report)?;
+            fetch_file(&agent, &file, &path, report)?;
             report(Progress::Done { file: file.path });
         }
         paths.push(path);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the config `{}`: {source}", path.display())]
+    #[error("cannot read the file `{}`: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -8,6 +8,7 @@ use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
 use crate::experiment::config::Config;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 use crate::report::files::read_text;
+use crate::study::is_study;
 
 /// The experiment that `fedstein train` runs without a config.
 const DEFAULT_CONFIG: Source<'static> = Source {
@@ -99,5 +100,11 @@ fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), C
         )));
     }
     let text = read_text(path).map_err(|source| ConfigError::Read { path: path.to_path_buf(), source })?;
-    Config::load(Source { name: &path.display().to_string(), text: &text }, overrides)
+    Config::load(Source { name: &path.display().to_string(), text: &text }, overrides).map_err(|error| {
+        let path = path.display();
+        match is_study(&text) {
+            true => ConfigError::Conflict(format!("{path} is a study; `fedstein study {path}` runs it")),
+            false => error,
+        }
+    })
 }

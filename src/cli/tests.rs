@@ -92,11 +92,11 @@ fn the_data_directory_is_the_option_else_the_variable_else_data() {
 
 #[test]
 fn a_config_that_is_missing_or_not_utf8_is_named() {
-    assert!(usage("fedstein train no/such.toml").contains("cannot read the config `no/such.toml`"));
+    assert!(usage("fedstein train no/such.toml").contains("cannot read the file `no/such.toml`"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), [0xff, 0xfe]).unwrap();
     let message = usage(&format!("fedstein train {}", file.path().display()));
-    assert!(message.contains("cannot read the config"), "{message}");
+    assert!(message.contains("cannot read the file"), "{message}");
 }
 
 #[test]

@@ -102,6 +102,9 @@ fn show(progress: Progress) {
     // A failed write is ignored, because standard error may be closed.
     let _ = match progress {
         Progress::Present { file } => writeln!(stderr, "{file}: already here"),
+        Progress::Instead { file, path } => {
+            writeln!(stderr, "{file}: {} is used instead; without it the file would be fetched", path.display())
+        }
         Progress::Started { file, url, .. } => writeln!(stderr, "{file}: from {url}"),
         Progress::Received { bytes, total, .. } if bytes == total => writeln!(stderr, "  {total} bytes"),
         Progress::Received { .. } => Ok(()),

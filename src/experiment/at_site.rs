@@ -64,8 +64,6 @@ struct Part {
     notes: Vec<String>,
     /// The shape of the particles, `[N, d]`.
     shape: [usize; 2],
-    /// Whether the client keeps a state between visits, as far as is known.
-    is_stateful: bool,
 }
 
 /// What a site answers: a content, with arrays.
@@ -248,23 +246,7 @@ impl SiteClient {
         };
         let at = (disk.visited().map_err(|error| RunError::Config(error.to_string()))? == 0).then_some(0);
         let (site, terms) = (self.site.clone(), terms.clone());
-        Ok(Part {
-            run,
-            site,
-            terms,
-            config,
-            basis,
-            disk,
-            half,
-            built,
-            at,
-            evaluator,
-            test,
-            test_lines,
-            notes,
-            shape,
-            is_stateful: true,
-        })
+        Ok(Part { run, site, terms, config, basis, disk, half, built, at, evaluator, test, test_lines, notes, shape })
     }
 
     /// What follows from the terms, before an algorithm is built.
@@ -443,7 +425,7 @@ impl SiteClient {
         let message = part.answer(&request, keep, stateful)?;
         let reply = request.reply(message);
         let arrays = Arrays::of(&reply.message, request.reply_wire());
-        Ok((Content::Reply(ReplyHead::of(&reply, part.is_stateful)), arrays))
+        Ok((Content::Reply(ReplyHead::of(&reply)), arrays))
     }
 }
 
@@ -541,7 +523,6 @@ impl Part {
         let message = message.with_scalar(CLIENT_BYTES, self.half.state_bytes() as f64);
         let message = request.reply(message).message;
         let state = self.half.save().map_err(in_words)?;
-        self.is_stateful = !state.is_empty();
         self.disk.commit(request, keep, state, &message).map_err(in_words)?;
         self.at = Some(request.round);
         Ok(message)
@@ -555,7 +536,7 @@ impl Part {
         self.at = None;
         let state = match self.disk.state_at(counted) {
             Ok(state) => state,
-            // A client that keeps nothing has nothing to lose.
+            // It begins its order of rows anew.
             Err(DiskError::Lost { .. }) if !stateful => self.disk.state_at(0).map_err(in_words)?,
             Err(error) => return Err(error.to_string()),
         };

@@ -134,7 +134,9 @@ pub trait ClientHalf: Send {
         Err(RunError::Config("this algorithm's clients have no tilted density to be asked about".into()))
     }
 
-    /// The number of bytes that the client keeps between rounds, without its rows.
+    /// The number of bytes that the client keeps between rounds, without its rows, the place in their order, and the state of an
+    /// optimiser. A site with none that has lost its directory goes on; with any it is left out, because what it has sent
+    /// belongs to what it has lost.
     fn state_bytes(&self) -> u64 {
         0
     }

@@ -18,7 +18,7 @@ use crate::report::{CalibrationResults, quoted_within};
 use crate::site::{Description, Deviations, Means, Squares, Terms};
 
 /// The number of the protocol. Any change to envelopes, contents or arrays requires a new number.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The longest text of the other side that is shown, in characters.
@@ -165,8 +165,8 @@ pub struct RequestHead {
     pub counted: usize,
     /// The oldest round to whose end the server may go back; a site may remove its states of earlier visits.
     pub keep: usize,
-    /// Whether the client may have kept a state at the end of the round `counted`. If not, a site that has lost everything
-    /// begins anew.
+    /// Whether the client may have kept more at the end of the round `counted` than the place in the order of its rows. If not,
+    /// a site that has lost everything begins anew.
     pub stateful: bool,
     /// The fingerprint of the server's state.
     pub state: Hex,
@@ -189,8 +189,6 @@ pub struct ReplyHead {
     pub client: ClientId,
     /// The fingerprint of the server's state in the request.
     pub state: Hex,
-    /// Whether the client keeps a state between visits.
-    pub stateful: bool,
     /// The message's numbers by name.
     #[serde(with = "numbers", default)]
     pub numbers: BTreeMap<String, f64>,
@@ -344,9 +342,9 @@ impl RequestHead {
 
 impl ReplyHead {
     /// The head of a reply.
-    pub fn of(reply: &Reply, stateful: bool) -> Self {
+    pub fn of(reply: &Reply) -> Self {
         let Reply { round, client, state, ref message, .. } = *reply;
-        Self { round, client, state: Hex(state), stateful, numbers: message.scalars.clone() }
+        Self { round, client, state: Hex(state), numbers: message.scalars.clone() }
     }
 }
 
@@ -445,7 +443,7 @@ mod tests {
     fn numbers_that_are_not_finite_arrive_as_they_are() {
         let message = message().with_scalar("nan", f64::NAN).with_scalar("most", f64::NEG_INFINITY);
         let reply = Request::new(1, 0, Ask::Train, message.clone()).reply(message);
-        let content = Content::Reply(ReplyHead::of(&reply, true));
+        let content = Content::Reply(ReplyHead::of(&reply));
         let opened = open(seal(1, 1, content, &Arrays::default()).unwrap()).unwrap();
         let Content::Reply(head) = opened.content else { panic!("{:?}", opened.content) };
         assert!(head.numbers["nan"].is_nan() && head.numbers["most"] == f64::NEG_INFINITY);

@@ -10,7 +10,7 @@ use super::link::{Answer, Link};
 use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::federation::fleet::Fleet;
-use crate::protocol::{Ask, ClientId, Reply, Request, Watch};
+use crate::protocol::{Ask, CLIENT_BYTES, ClientId, Reply, Request, Watch};
 
 /// The time for an answer about calibration rows where there is no deadline.
 const LEAST: Duration = Duration::from_secs(60);
@@ -53,7 +53,7 @@ struct Kept {
     checkpoints: BTreeMap<ClientId, [usize; 2]>,
     /// Whether there is a checkpoint.
     saved: bool,
-    /// The clients that said after their last visit that they keep nothing between visits.
+    /// The clients that said after their last visit that they keep no more than the place in the order of their rows.
     stateless: BTreeSet<ClientId>,
 }
 
@@ -116,10 +116,11 @@ impl<'a> Remote<'a> {
             return Some(Err(failed(format!("it replies as client {}", head.client))));
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if head.stateful {
-            kept.stateless.remove(&client);
-        } else {
-            kept.stateless.insert(client);
+        // The reply of a visit says how much the client keeps besides the place in the order of its rows.
+        match head.numbers.get(CLIENT_BYTES) {
+            Some(0.0) => _ = kept.stateless.insert(client),
+            Some(_) => _ = kept.stateless.remove(&client),
+            None => {}
         }
         drop(kept);
         Some(match opened.message(head.numbers.clone()) {

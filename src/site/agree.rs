@@ -3,19 +3,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fedstein_schema::{first, nearest};
+use fedstein_schema::nearest;
 use serde::{Deserialize, Serialize};
 
-use super::describe::{Description, TargetDescription};
+use super::describe::{Description, LISTED, TargetDescription, listed, these};
 use super::disagreement::Disagreement;
 use super::encode::{Tallies, encoding};
 use crate::datasets::columns::{CellKind, Column, DIFFERENCE, Names, alike, note_on_alike};
 use crate::datasets::moments::ColumnSum;
 use crate::datasets::{Encoding, TargetScale};
 use crate::report::quoted;
-
-/// The number of columns, or of sites, that a message lists.
-const LISTED: usize = 5;
 
 /// What K sites agree on before a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -218,16 +215,6 @@ fn holds_own_name(site: &Description, column: &str) -> bool {
     let texts = site.columns.as_ref().and_then(|columns| columns.texts.as_ref());
     let at = site.features.iter().flatten().position(|name| name == column);
     at.zip(texts).and_then(|(at, texts)| texts.get(at)).is_some_and(|texts| *texts == [site.name.clone()])
-}
-
-/// As many of them as a message lists.
-fn listed(all: impl IntoIterator<Item = String>) -> String {
-    first(LISTED, all)
-}
-
-/// The sites of these indices.
-fn these(sites: &[&Description], indices: &[usize]) -> String {
-    listed(indices.iter().map(|index| sites[*index].called()))
 }
 
 /// Checks that each class is in a site's file of training rows.

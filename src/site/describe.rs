@@ -307,6 +307,19 @@ impl Description {
     }
 }
 
+/// The number of columns, or of sites, that a message lists.
+pub(super) const LISTED: usize = 5;
+
+/// As many of them as a message lists.
+pub(super) fn listed(all: impl IntoIterator<Item = String>) -> String {
+    first(LISTED, all)
+}
+
+/// The sites of these indices.
+pub(super) fn these(sites: &[&Description], indices: &[usize]) -> String {
+    listed(indices.iter().map(|index| sites[*index].called()))
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

@@ -99,8 +99,8 @@ pub enum Disagreement {
         /// Which columns only one of them has.
         difference: String,
     },
-    /// A column of texts, of dates or of yes and no at one site and of numbers at another.
-    #[error("{column} holds {what} at {holder} and numbers at {other}; name it in data.{key} of all sites, or of none")]
+    /// A column of texts, of dates or of yes and no at one site and of something else at another.
+    #[error("{column} holds {what} at {holder} and {found} at {other}; name it in data.{key} of all sites, or of none")]
     Kinds {
         /// What the one site has: texts, dates, or yes and no.
         what: &'static str,
@@ -108,19 +108,21 @@ pub enum Disagreement {
         key: &'static str,
         /// The first site with these.
         holder: String,
-        /// The first site with numbers.
+        /// What the other site has.
+        found: &'static str,
+        /// The first site without.
         other: String,
         /// The column.
         column: String,
     },
-    /// A site with a column of texts that tells none of them.
+    /// Sites with a column of texts that tell none of them.
     #[error(
-        "{site} does not tell the texts of its columns of categories (tell.categories = false), which one-hot \
-         encoding over all sites needs"
+        "the texts of columns of categories, which one-hot encoding over all sites needs, are not told \
+         (tell.categories = false) by {sites}"
     )]
     NoCategories {
-        /// The site.
-        site: String,
+        /// The sites.
+        sites: String,
     },
     /// Two sites do different things with missing cells.
     #[error(
@@ -137,14 +139,14 @@ pub enum Disagreement {
         /// Its word.
         other_word: &'static str,
     },
-    /// A site that tells no sums, by which missing cells are filled.
+    /// Sites that tell no sums, by which missing cells are filled.
     #[error(
-        "{site} tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and \
-         data.missing = \"{word}\" needs those of all clients"
+        "data.missing = \"{word}\" needs the sums of all clients, which are not told (tell.statistics = false, or fewer \
+         training rows, or groups of them, than tell.min_rows) by {sites}"
     )]
     NoMeans {
-        /// The first such site.
-        site: String,
+        /// The sites.
+        sites: String,
         /// What becomes of missing cells.
         word: &'static str,
     },

@@ -52,7 +52,7 @@ pub enum DiskError {
     Busy(String),
     /// A visit that counts is not on the disk.
     #[error(
-        "this site has lost its state of round {counted}: `{}` {}. What it sent then would count twice. Bring that directory \
+        "this site has lost its state of round {counted}: `{}` {}. What it has sent belongs to that state. Bring that directory \
          back, or start the run anew",
         dir.display(), have(rounds)
     )]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ndarray::Axis;
 
-use super::describe::Description;
+use super::describe::{Description, these};
 use super::disagreement::Disagreement;
 use super::fit::{Holder, Misfit, columns};
 use crate::datasets::columns::{CellKind, Columns, Encoded, Missing, Tally};
@@ -25,6 +25,16 @@ impl Tallies {
     }
 }
 
+/// What a column of this kind holds, for a message.
+fn content(kind: CellKind) -> &'static str {
+    match kind {
+        CellKind::Category => "texts",
+        CellKind::Date => "dates",
+        CellKind::Boolean => "yes and no",
+        CellKind::Number => "numbers",
+    }
+}
+
 /// The encoding of the columns of all sites, sorted by client; `None` where all hold numbers alone.
 ///
 /// # Errors
@@ -41,26 +51,31 @@ pub(super) fn encoding(sites: &[&Description]) -> Result<Option<(Encoding, Talli
     let mut kinds = Vec::with_capacity(sites[0].width);
     for column in 0..sites[0].width {
         // Beside numbers, which are scaled, none of these is the same feature, nor does it read the same new rows.
-        for (own, what, key) in [
-            (CellKind::Category, "texts", "categorical"),
-            (CellKind::Date, "dates", "date"),
-            (CellKind::Boolean, "yes and no", "boolean"),
-        ] {
+        for (own, key) in
+            [(CellKind::Category, "categorical"), (CellKind::Date, "date"), (CellKind::Boolean, "boolean")]
+        {
             let (with, without): (Vec<usize>, Vec<usize>) =
                 (0..sites.len()).partition(|site| kind(*site, column) == own);
             if let (Some(with), Some(without)) = (with.first(), without.first()) {
+                let (what, found) = (content(own), content(kind(*without, column)));
                 let (holder, other) = (sites[*with].called(), sites[*without].called());
-                return Err(Disagreement::Kinds { what, key, holder, other, column: sites[0].column(column) });
+                let column = sites[0].column(column);
+                return Err(Disagreement::Kinds { what, key, holder, found, other, column });
             }
         }
         kinds.push(kind(0, column));
     }
-    if let Some(silent) = sites.iter().find(|site| is_silent_about_texts(site)) {
-        return Err(Disagreement::NoCategories { site: silent.called() });
+    let those = |are: &dyn Fn(&Description) -> bool| -> Vec<usize> {
+        (0..sites.len()).filter(|site| are(sites[*site])).collect()
+    };
+    let silent = those(&is_silent_about_texts);
+    if !silent.is_empty() {
+        return Err(Disagreement::NoCategories { sites: these(sites, &silent) });
     }
     let missing = missing(sites)?;
-    if let Some(silent) = sites.iter().find(|site| site.sums.is_none()).filter(|_| missing.is_filled()) {
-        return Err(Disagreement::NoMeans { site: silent.called(), word: missing.word() });
+    let silent = those(&|site| site.sums.is_none());
+    if missing.is_filled() && !silent.is_empty() {
+        return Err(Disagreement::NoMeans { sites: these(sites, &silent), word: missing.word() });
     }
     let of_site = sites.iter().zip(&places);
     let tallies =
@@ -241,7 +256,8 @@ mod tests {
         silent.sums = None;
         silent.products = false;
         assert!(
-            message(&[told(&north(Missing::Mean), 0), silent]).contains("data.missing = \"mean\" needs those of all")
+            message(&[told(&north(Missing::Mean), 0), silent])
+                .contains("data.missing = \"mean\" needs the sums of all")
         );
         let tell = Tell { categories: false, ..site(1).tell };
         let secret = SiteConfig { tell, ..site(1) };
@@ -250,7 +266,7 @@ mod tests {
         assert!(problems(&secret, &south(Missing::Mean), &description)[0].contains("tell.categories = false"));
         assert!(
             message(&[told(&north(Missing::Mean), 0), description])
-                .starts_with("site `site-1` does not tell the texts")
+                .ends_with("are not told (tell.categories = false) by site `site-1`")
         );
     }
 

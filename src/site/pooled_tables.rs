@@ -130,6 +130,9 @@ proptest! {
             let first = rows[0].train[0];
             rows[0].train.push((first.0, first.1, first.2, first.3, class));
         }
+        // Two sites with the same file are refused.
+        let mut files = rows.iter().enumerate().map(|(k, site)| (k, &site.train, &site.order));
+        prop_assume!(files.all(|(k, train, order)| rows[..k].iter().all(|of| (&of.train, &of.order) != (train, order))));
         let directory = tempfile::tempdir().unwrap();
         let all = pooled(directory.path(), wards, &rows, missing);
         let sites: Vec<_> =

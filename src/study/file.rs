@@ -74,6 +74,11 @@ const TOP: [Key; 7] = [TITLE, BASE, SEEDS, METRICS, BASELINE, POOLED, CLAIMS];
 /// The table of keys that all runs share.
 const SET: &str = "set";
 
+/// Whether a text is that of a study, right or wrong: a config has no `[vary]`.
+pub fn is_study(text: &str) -> bool {
+    text.parse::<Table>().is_ok_and(|table| table.contains_key(VARY))
+}
+
 impl Study {
     /// Reads a study and the config that it starts from.
     ///

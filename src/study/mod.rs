@@ -20,5 +20,5 @@ pub mod student;
 pub mod summary;
 pub mod tables;
 
-pub use file::Study;
+pub use file::{Study, is_study};
 pub use plan::Plan;

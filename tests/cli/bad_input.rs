@@ -308,7 +308,8 @@ fn a_ragged_table_is_refused_with_the_line() {
 fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
     for cell in ["tall", "", "nan", "inf", "1e99"] {
         let text = format!("a,b,y\n1,2,u\n3,{cell},v\n5,6,u\n");
-        table_refused(text, "--set data.target=y", &["mine.csv: line 3, column 2 (b)", &format!("`{cell}`"), "number"]);
+        let what = if cell.is_empty() { "an empty cell".to_owned() } else { format!("`{cell}`") };
+        table_refused(text, "--set data.target=y", &["mine.csv: line 3, column 2 (b)", &what, "number"]);
     }
     table_refused("1,2,0\n3,x,1\n", "--set data.target=-1", &["mine.csv: line 2, column 2", "`x`", "a finite number"]);
     // A target of words is not a regression.
@@ -317,7 +318,7 @@ fn a_cell_that_is_not_a_number_is_refused_with_line_and_column() {
     table_refused(
         "a,y\n1,u\n2,\n",
         "--set data.target=y",
-        &["mine.csv: line 3, column 2 (y)", "``", "a label; data.missing"],
+        &["mine.csv: line 3, column 2 (y)", "an empty cell is not", "a label; data.missing"],
     );
 }
 
@@ -450,4 +451,11 @@ fn a_rotation_of_what_cannot_be_rotated_is_refused() {
         "--set data.kind=mixture-1d --set model.kind=mixture --set algorithm.kind=dsvgd --set data.rotate=principal";
     place.refuses(&format!("train {toy} --out run"), &["data.rotate", "toy density"]);
     place.refuses("train --set data.rotate=diagonal --out run", &["data.rotate", "principal"]);
+}
+
+#[test]
+fn a_study_in_the_place_of_a_config_is_named_with_its_command() {
+    let place = Place::new();
+    place.write("s.toml", "title = \"S\"\n[vary.method.a]\nalgorithm.kind = \"fedavg\"\n");
+    place.refuses("train s.toml", &["s.toml is a study; `fedstein study s.toml` runs it"]);
 }

@@ -87,3 +87,12 @@ fn data_lie_in_the_option_else_the_variable_else_data() {
     works(place.command(&format!("{train} --out b --data-dir mine")).env("FEDSTEIN_DATA", "elsewhere"));
     assert_eq!(place.bytes("a/particles.safetensors"), place.bytes("b/particles.safetensors"));
 }
+
+#[test]
+fn a_file_in_another_form_is_not_fetched() {
+    let place = Place::new();
+    place.write("data/covertype/covtype.binary.csv.gz", "mine");
+    let done = place.works("data fetch covertype");
+    assert_eq!(done.stdout, "data/covertype/covtype.binary.csv.gz\n");
+    assert!(done.stderr.starts_with("covertype/covtype.data.gz: data/covertype/covtype.binary.csv.gz is used instead"));
+}

@@ -287,7 +287,7 @@ fn labels_that_do_not_fit_are_refused_with_line_and_column() {
         (
             rows.replace("eel", ""),
             "",
-            vec!["line 3, column 2 (kind)", "`` is not a label", "data.missing_target = \"drop\""],
+            vec!["line 3, column 2 (kind)", "an empty cell is not a label", "data.missing_target = \"drop\""],
         ),
         (rows.replace("0.1", "low"), "", vec!["line 3, column 3 (height)", "`low` is not a finite number"]),
         (

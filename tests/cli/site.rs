@@ -378,7 +378,7 @@ fn wrong_files_are_named_with_line_and_key() {
         sites.0.write("site.toml", text);
     };
     let refuses = |words: &[&str]| sites.refuses("site.toml", words);
-    sites.refuses("site.toml", &["cannot read the config `site.toml`"]);
+    sites.refuses("site.toml", &["cannot read the file `site.toml`"]);
     write("name = \"a\"\nindex = 0\n[data]\npth = \"a.csv\"\ntarget = \"y\"\n");
     refuses(&["site.toml, line 4: unknown key `data.pth`; did you mean `data.path`?"]);
     write("name = \"a\"\nindex = 0\n[tel]\nstatistics = true\n");

@@ -114,7 +114,7 @@ fn each_refused_cell_names_the_key_that_accepts_it() {
         ("date =", ["(admitted): `01.01.2024` is not a finite number", "data.date = [\"admitted\"]"]),
         ("date_format", ["`01.01.2024` is not a date YYYY-MM-DD", "data.date_format"]),
         ("decimal", ["line 3, column 3 (dose): `3,7` is not a finite number", "data.decimal = \",\""]),
-        ("missing", ["line 2, column 2 (ward): `` is not a category", "data.missing = \"mean\""]),
+        ("missing", ["line 2, column 2 (ward): an empty cell is not a category", "data.missing = \"mean\""]),
     ] {
         place.write("run.toml", config(&keys(without), ""));
         place.refuses("train run.toml", &[&["table.csv"], &words[..]].concat());
@@ -356,7 +356,7 @@ fn sites_with_texts_and_missing_cells_have_the_particles_of_one_table() {
     assert!(checked.contains("please note:\n  - data.missing = \"drop\" leaves out"), "{checked}");
     let secret = place.text("1/site.toml").replace("categories = true", "categories = false");
     place.write("1/site.toml", secret);
-    place.refuses(line, &["site `s1` does not tell the texts of its columns of categories (tell.categories = false)"]);
+    place.refuses(line, &["the texts of columns of categories, which one-hot encoding over all sites needs, are not told (tell.categories = false) by site `s1`"]);
 }
 
 /// Rows of a large and two small classes.

@@ -27,7 +27,7 @@ fn frames() -> Vec<Vec<u8>> {
         let request = Request::new(4, 1, Ask::Train, SharedMessage::sent(message.clone(), wire));
         let reply = request.reply(message.clone());
         let [asks, replies] =
-            [Content::Request(RequestHead::of(&request, 0, true)), Content::Reply(ReplyHead::of(&reply, true))];
+            [Content::Request(RequestHead::of(&request, 0, true)), Content::Reply(ReplyHead::of(&reply))];
         [framed(asks, &request), framed(replies, &request)]
     };
     [Wire::Full, Wire::F32, Wire::F16, Wire::Bf16].into_iter().flat_map(both).collect()

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(message("1,2,1\n1,x,1\n"), "t.csv: line 2, column 2: `x` is not a finite number");
         assert_eq!(message("nan,2,1\n"), "t.csv: line 1, column 1: `nan` is not a finite number");
         assert_eq!(message("1,1e39,1\n"), "t.csv: line 1, column 2: `1e39` is not a finite number");
-        assert_eq!(message("1,,1\n"), "t.csv: line 1, column 2: `` is not a finite number");
+        assert_eq!(message("1,,1\n"), "t.csv: line 1, column 2: an empty cell is not a finite number");
         assert_eq!(message("1,2,1\n\n1,2\n"), "t.csv: line 3: 2 columns, expected 3");
         assert_eq!(message("1,2,1,4\n"), "t.csv: line 1: 4 columns, expected 3");
         assert_eq!(message("1,x,3,1\n"), "t.csv: line 1: 4 columns, expected 3");

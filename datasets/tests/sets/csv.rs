@@ -265,14 +265,16 @@ fn damaged_tables_are_refused_by_line_and_column() {
     assert!(
         complaint("1,2,0\n1e39,4,1\n", |_, _| ()).contains("`1e39` is not a number below 3.4e38; data.missing_values")
     );
-    assert!(complaint("1,2,0\n3,,1\n", |_, _| ()).contains("line 2, column 2: ``"));
-    assert!(complaint("1,2,0\n3,4,\n", |_, _| ()).contains("line 2, column 3: `` is not a label"));
+    assert!(complaint("1,2,0\n3,,1\n", |_, _| ()).contains("line 2, column 2: an empty cell"));
+    assert!(complaint("1,2,0\n3,4,\n", |_, _| ()).contains("line 2, column 3: an empty cell is not a label"));
     assert!(complaint("", |_, _| ()).contains("no data rows"));
     assert!(complaint("a,b,y\n", |_, _| ()).contains("no data rows"));
     let change = set!(task = Task::Regression);
     let large = complaint("1,2,0.5\n3,4,-1e200\n", set!(task = Task::Regression));
     assert!(large.contains("line 2, column 3: `-1e200` is not a number below 3.4e38"), "{large}");
-    assert!(complaint("1,2,0.5\n3,4,\n", set!(task = Task::Regression)).contains("`` is not a finite number"));
+    assert!(
+        complaint("1,2,0.5\n3,4,\n", set!(task = Task::Regression)).contains("an empty cell is not a finite number")
+    );
     assert!(complaint("1,2,0\n3,4,high\n", change).contains("line 2, column 3: `high` is not a finite number"));
 }
 
@@ -396,7 +398,7 @@ fn features_to_predict_may_come_with_a_header_and_a_target() {
         |text: &str, ignore: &[&str]| read_features(&file(&dir, text), 2, None, b',', ignore).unwrap_err().to_string();
     assert!(message("1,2,3\n", &[]).contains("x.csv: 3 feature columns, the model takes 2"));
     assert!(message("1,2\n3,x\n", &[]).contains("line 2, column 2: `x` is not a finite number"));
-    assert!(message("a,b\n1,\n", &[]).contains("line 2, column 2 (b): ``"));
+    assert!(message("a,b\n1,\n", &[]).contains("line 2, column 2 (b): an empty cell"));
     assert!(message("a,b\n", &[]).contains("no data rows"));
     assert!(message("", &[]).contains("no data rows"));
 }
@@ -469,7 +471,10 @@ fn columns_that_are_asked_for_are_given_back_as_they_are_with_their_lines() {
     assert!(rows.asked[0].is_none() && rows.asked[1].as_ref().is_some_and(|y| y.cells == ["u", "1.0"]));
     assert!(refused(text, asked("c", true)).contains("no column `c` (--option): the header has `b`, `y`"));
     assert!(refused(text, asked("a", false)).contains("column `a` (--option) is a feature of the model"));
-    assert!(refused("a,b,y\n1,2,\n", asked("y", false)).contains("line 2, column 3 (y): `` is not a text; fill it"));
+    assert!(
+        refused("a,b,y\n1,2,\n", asked("y", false))
+            .contains("line 2, column 3 (y): an empty cell is not a text; fill it")
+    );
     // A row whose cell is missing is left out before its other cells are read, or has a text instead.
     let unknown = "a,b,y\n1,2,u\nx,3,\n4,5,NA\n";
     let dropped = AskedColumn { missing: MissingAnswer::LeftOut, ..asked("y", false) };
@@ -526,7 +531,10 @@ fn rows_without_any_cell_are_no_rows_and_later_lines_keep_their_numbers() {
     all.sort_unstable();
     assert_eq!(all, [2, 4, 6]);
     // A row with a cell is one.
-    assert!(complaint("a,b,y\n1,2,u\n,,v\n", |_, _| ()).contains("line 3, column 1 (a): `` is not a finite number"));
+    assert!(
+        complaint("a,b,y\n1,2,u\n,,v\n", |_, _| ())
+            .contains("line 3, column 1 (a): an empty cell is not a finite number")
+    );
 }
 
 #[test]
@@ -557,7 +565,7 @@ fn columns_that_are_not_there_are_refused_with_their_key() {
     );
     let message = complaint("a,ward,y\n1,n,u\n2,,v\n", set!(client_column = "ward".into()));
     assert!(
-        message.contains("line 3, column 2 (ward): `` is not a client (data.client_column): write it there"),
+        message.contains("line 3, column 2 (ward): an empty cell is not a client (data.client_column): write it there"),
         "{message}"
     );
 }

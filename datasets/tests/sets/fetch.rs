@@ -134,6 +134,7 @@ fn get(set: &DataSet, dir: &Path) -> Result<Vec<String>, DataError> {
     fetch(set, dir, &mut |progress| match progress {
         Progress::Received { bytes, total, .. } => assert!(bytes <= total),
         Progress::Present { .. } => events.push("present".into()),
+        Progress::Instead { .. } => events.push("instead".into()),
         Progress::Started { resumed, .. } => events.push(format!("started at {resumed}")),
         Progress::Failed { reason, .. } => events.push(format!("failed: {reason}")),
         Progress::Done { .. } => events.push("done".into()),

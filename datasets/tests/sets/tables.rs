@@ -298,9 +298,10 @@ fn a_run_that_was_trained_without_missing_cells_refuses_them_in_new_rows() {
         let train = "age,ward,y\n1,west,a\n2,east,b\n3,west,a\n4,east,b\n";
         let data = two(train, "age,ward,y\n1,west,a\n", |csv| csv.reading = reading.clone()).unwrap();
         let card = ModelCard::of(&data.train, data.normalisation).with_encoding(data.encoding);
-        for (row, column) in
-            [("NA,west", "column 1 (age): `NA` is not a finite number"), ("1,", "(ward): `` is not a category")]
-        {
+        for (row, column) in [
+            ("NA,west", "column 1 (age): `NA` is not a finite number"),
+            ("1,", "(ward): an empty cell is not a category"),
+        ] {
             let message = new_rows(&card, &format!("age,ward\n{row}\n"), &reading, b',').unwrap_err().to_string();
             assert!(message.contains(column), "{message}");
             assert!(
@@ -458,7 +459,7 @@ fn rows_without_a_target_are_left_out_whatever_becomes_of_missing_features() {
     assert!(data.notes[1].starts_with("data.missing = \"drop\" leaves out 1 of the 5 rows of"), "{:?}", data.notes);
     // A missing feature of a row that is kept is refused as ever; a row that is left out is not looked at.
     let message = complaint("a,y\nold,\n,1\n2,0\n", with(Missing::Error));
-    assert!(message.contains("line 3, column 1 (a): `` is not a finite number"), "{message}");
+    assert!(message.contains("line 3, column 1 (a): an empty cell is not a finite number"), "{message}");
     let message = complaint("a,y\n1,\n2,?\n", with(Missing::Error));
     assert!(
         message.ends_with("no row is left: 2 rows have no target, and data.missing_target = \"drop\" leaves them out")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec as _find
 
 if _find("flwr") is None:
-    raise ImportError('fedstein.flower needs Flower: pip install "fedstein[flower]"')
+    raise ImportError('fedstein.flower needs Flower: pip install "./python[flower]" in a checkout of fedstein')
 
 from . import _client, _server
 from ._server import FedsteinStrategy

@@ -94,7 +94,7 @@ _README_SIMULATION = """\
 It simulates {clients} clients on this machine:
 
 ```sh
-pip install "fedstein[flower,simulation]"
+pip install "./python[flower,simulation]"      # in a checkout of fedstein, which is on no index
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1
 flwr run . --stream --federation-config "num-supernodes={clients} client-resources-num-cpus=1"
 ```
@@ -107,7 +107,7 @@ _README_SITES = """\
 It trains {sites} sites, each with a SuperNode and a file `site.toml` of its own. On every machine:
 
 ```sh
-pip install "fedstein[flower]"
+pip install "./python[flower]"      # in a checkout of fedstein, which is on no index; or its wheel, "fedstein-….whl[flower]"
 ```
 
 The SuperLink:
@@ -152,7 +152,7 @@ def untested() -> str | None:
     low, high = (".".join(map(str, version)) for version in FLOWER)
     return (
         f"Flower {flwr.__version__}: fedstein {__version__} is tested with {low} to below {high}; "
-        'pip install "fedstein[flower]"'
+        f'pip install "flwr>={low},<{high}"'
     )
 
 
