@@ -432,10 +432,11 @@ impl SiteClient {
 impl Part {
     /// The message of the reply to a request, rounded to the precision in which it is sent.
     fn answer(&mut self, request: &Request, keep: usize, stateful: bool) -> Result<Message, String> {
-        // A server may send some of the particles: DSGLD sends a client its own chains.
+        // A server may send some of the particles, as DSGLD sends a client its own chains, and some of their blocks, as FedWBA
+        // with shared layers. That they are those which the method expects is checked where they are read.
         let [count, dim] = self.shape;
         if let Some(particles) = request.message.arrays.get(PARTICLES)
-            && !matches!(particles.shape[..], [rows, columns] if (1..=count).contains(&rows) && columns == dim)
+            && !matches!(particles.shape[..], [rows, columns] if (1..=count).contains(&rows) && columns <= dim)
         {
             return Err(format!(
                 "the request has particles {:?}, and this run's are [{count}, {dim}]",

@@ -181,11 +181,11 @@ impl Card<'_> {
             text.push('\n');
         }
         if let Some(provenance) = &self.provenance {
-            let _ = writeln!(
-                text,
-                "sha256 of all training and test rows as the model sees them: `{}`.\n",
-                provenance.data_sha256
-            );
+            let what = match self.run.summary.sites.is_empty() {
+                true => "all training and test rows as the model sees them",
+                false => "the fingerprints of the sites' files, which are others in every run",
+            };
+            let _ = writeln!(text, "sha256 of {what}: `{}`.\n", provenance.data_sha256);
         }
     }
 

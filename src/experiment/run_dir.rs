@@ -126,9 +126,11 @@ impl RunDir {
         let existed = content(path)?.is_some();
         // A directory that is not a run's gets no lock: it is refused unchanged.
         if let Err(error) = replaceable(path, force) {
-            if matches!(error, RunDirError::Exists(_)) && path.join(LOCK).exists() {
-                // If another process works in it, that is the better reason to report.
-                drop(lock(path, io_error("lock", path))?);
+            // If another process works in it, that is the better reason to report.
+            if matches!(error, RunDirError::Exists(_))
+                && let Some(holder) = Lock::holder_of(path)
+            {
+                return Err(RunDirError::InUse { path: path.to_path_buf(), holder });
             }
             return Err(match stopped(path).filter(|_| matches!(error, RunDirError::Exists(_))) {
                 Some(round) => RunDirError::Stopped { path: path.to_path_buf(), round },
@@ -412,6 +414,18 @@ mod tests {
         fs::write(empty.join(LOCK), "process 1").unwrap();
         drop(RunDir::create(&empty, false).unwrap());
         assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_refused_directory_keeps_the_lock_file_that_a_killed_process_has_left() {
+        let root = temp();
+        let path = root.path().join("run");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(LOCK), "process 1").unwrap();
+        fs::write(path.join(".config.toml.7-0.tmp"), "name").unwrap();
+        assert!(matches!(RunDir::create(&path, false), Err(RunDirError::Exists(_))));
+        assert_eq!(fs::read_to_string(path.join(LOCK)).unwrap(), "process 1");
+        RunDir::create(&path, true).unwrap().keep().unwrap();
     }
 
     #[test]

@@ -85,9 +85,20 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
             name.escape_debug()
         )));
     }
-    let server = server(config, &data.train)?;
     let clients = 0..partition.clients().len();
+    let server = server(config, &data.train, clients.clone().any(|client| !partition.calibration(client).is_empty()))?;
     let names = site_names(clients.len(), partition.names());
+    let with_rows = |at: usize| (!partition.clients()[at].is_empty()).then(|| &partition.clients()[at]);
+    if let Some((first, second)) = clients
+        .clone()
+        .flat_map(|second| (0..second).map(move |first| (first, second)))
+        .find(|&(first, second)| with_rows(first).is_some() && with_rows(first) == with_rows(second))
+    {
+        let [first, second] = [first, second].map(|client| &names[client]);
+        return Err(RunError::Config(format!(
+            "the clients `{first}` and `{second}` have the same rows; a federation refuses two sites with the same file"
+        )));
+    }
     let columns = Names::of(&data.train);
     let tells_counts = config.class_weights()? != ClassWeights::None || config.evaluation.prior_correction;
     // Written beside, under a name of this process, and renamed when it is whole.
@@ -111,14 +122,18 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
             ("validation_path", "validation.csv", &data.train, validation),
             ("calibration_path", "calibration.csv", &data.train, calibration),
         ];
-        // The files of training and test rows are there also where they have no row.
-        let files = files.iter().enumerate().filter(|(place, (.., rows))| *place < 2 || !rows.is_empty());
-        let mut paths = String::new();
-        for (_, (key, name, set, rows)) in files {
+        // The file of training rows is there also where it has no row.
+        let files = files.iter().filter(|(key, .., rows)| *key == "path" || !rows.is_empty());
+        let mut keys = String::new();
+        for (key, name, set, rows) in files {
             write(&dir.join(name), &csv(set, rows, &columns)?)?;
-            paths += &format!("{key} = \"{name}\"\n");
+            keys += &format!("{key} = \"{name}\"\n");
         }
-        write(&dir.join(SITE), &site(client, &names[client], &data.train, (&columns, tells_counts), &paths))
+        if partition.test(client).is_empty() {
+            keys += "test_fraction = 0.0\n";
+        }
+        let head = format!("name = \"{}\"\nindex = {client}\nbackend = \"{}\"\n", names[client], config.backend);
+        write(&dir.join(SITE), &site(&head, &data.train, (&columns, tells_counts), &keys))
     });
     let written = written.and_then(|()| {
         // Some keys need rows in one process.
@@ -137,9 +152,13 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
 }
 
 /// The configuration with the rows at sites.
-fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
+fn server(config: &Config, train: &Dataset, is_calibrated: bool) -> Result<String, RunError> {
     let mut table = Table::try_from(config).map_err(|error| RunError::Config(error.to_string()))?;
     table.remove("partition");
+    // Without rows for it, the section is refused.
+    if !is_calibrated {
+        table.remove("calibration");
+    }
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let keys = [("kind", "sites"), ("task", task), ("normalise", "none")];
     let mut data = Table::from_iter(keys.map(|(key, value)| (key.to_owned(), Value::from(value))));
@@ -150,20 +169,14 @@ fn server(config: &Config, train: &Dataset) -> Result<String, RunError> {
     Ok(format!("# The server of a federation: fedstein train {RUN} --sites 0/{SITE},1/{SITE},...\n{table}"))
 }
 
-/// A site's own file, with the keys of its files of rows; whether it tells how many rows each class has depends on whether
-/// the run asks for it.
-fn site(
-    client: usize,
-    name: &str,
-    train: &Dataset,
-    (Names { target, group }, tells_counts): (&Names, bool),
-    paths: &str,
-) -> String {
+/// A site's own file, with its first keys and those of its files of rows; whether it tells how many rows each class has
+/// depends on whether the run asks for it.
+fn site(head: &str, train: &Dataset, (Names { target, group }, tells_counts): (&Names, bool), rows: &str) -> String {
     let task = if matches!(train.targets, Targets::Real { .. }) { "regression" } else { "classification" };
     let group = group.as_ref().map_or(String::new(), |group| format!("group_column = \"{group}\"\n"));
     let counts = if tells_counts { "class_counts = true\n" } else { "" };
     format!(
-        "name = \"{name}\"\nindex = {client}\n\n[data]\n{paths}target = \
+        "{head}\n[data]\n{rows}target = \
          \"{target}\"\ntask = \"{task}\"\nheader = \"yes\"\n{group}\n[tell]\nmin_rows = 1\n{counts}"
     )
 }

@@ -97,7 +97,7 @@ pub(super) fn exchange(
             events.push(event(client, EventKind::Stale).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if let Some(deadline) = deadline.filter(|deadline| reply.seconds > *deadline) {
-            let reason = format!("the reply came after {} s; the round was closed at {deadline} s", reply.seconds);
+            let reason = format!("the reply came after {:.1} s; the round was closed at {deadline} s", reply.seconds);
             events.push(event(client, EventKind::Late).with_detail(&reason));
             ignored[place] = Some(reason);
         } else if outcomes[place].is_some() {

@@ -18,7 +18,7 @@ use crate::array::{Array, Values};
 use crate::checkpoint::State;
 use crate::datasets::share::rounded_up;
 use crate::error::RunError;
-use crate::protocol::{ClientId, Message, Reply, Request, RequestKind, Watch};
+use crate::protocol::{Ask, ClientId, Message, Reply, Request, RequestKind, Watch};
 use crate::random::{Purpose, Streams};
 
 fedstein_schema::words! {
@@ -125,6 +125,10 @@ impl FaultPlan {
     /// The fault of this request and the position of the element that it changes.
     fn fault(&self, request: &Request) -> Option<(Fault, usize)> {
         let kind = request.ask.kind();
+        // The questions about calibration rows, after the last round, are no request for scores of a round.
+        if matches!(request.ask, Ask::Calibrate(_)) {
+            return None;
+        }
         if !self.settings.requests.contains(&kind) || !self.affected.contains(&request.client) {
             return None;
         }

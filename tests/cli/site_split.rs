@@ -157,3 +157,28 @@ fn rows_with_a_class_that_no_site_may_have_are_not_split() {
     );
     assert!(!place.path("other").exists());
 }
+
+#[test]
+fn what_a_federation_would_refuse_is_not_written() {
+    let place = Place::new();
+    // Of six clients with ten rows each some have none for testing, and none has one for calibration.
+    let row = |i: usize| format!("{},{},{}\n", ["a", "b", "c", "d", "e", "f"][i % 6], i * 7 % 13, i * 5 % 11 > 5);
+    place.write("table.csv", "site,x,y\n".to_owned() + &(0..60).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.client_column=site \
+                --set data.test_fraction=0.05 --set partition.kind=by-column --set calibration.conformal=aps \
+                --set backend=ndarray --set rounds=2 --set algorithm.local_steps=5 --set algorithm.particles=4";
+    place.works(&format!("train --quiet {keys} --out here"));
+    let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
+    let without_tests = |site: &usize| !place.names(&format!("rehearsal/{site}")).contains(&"test.csv".to_owned());
+    assert!((0..6).any(|site| without_tests(&site)));
+    for site in 0..6 {
+        let text = place.text(&format!("rehearsal/{site}/site.toml"));
+        assert_eq!(text.contains("test_fraction = 0.0"), without_tests(&site), "{text}");
+        assert!(text.contains("backend = \"ndarray\""), "{text}");
+    }
+    place.works(&format!("{} --quiet --out there", command_in(&printed)));
+    assert!(place.bytes("here/particles.safetensors") == place.bytes("there/particles.safetensors"));
+    let same = "site split --set data.kind=twonorm --set data.rows=100 --set partition.kind=fedwba-reference \
+                --set partition.clients=3 --set partition.labels=1 --out same";
+    place.refuses(same, &["`site-0` and `site-2` have the same rows", "two sites with the same file"]);
+}

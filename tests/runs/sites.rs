@@ -252,6 +252,16 @@ fn so_it_does_with_predictors_of_the_clients_and_their_frequencies_of_classes() 
 }
 
 #[test]
+fn so_it_does_with_layers_that_all_particles_share() {
+    for layers in ["[1]", "[2]", "[1, 2]"] {
+        let texts = configs("fedwba", "", Task::Classification)
+            .map(|text| text.replace("kind = \"fedwba\"", &format!("kind = \"fedwba\"\nshared_layers = {layers}")));
+        assert!(texts.iter().all(|text| text.contains("shared_layers")));
+        compare_texts(texts, ("fedwba", layers), Task::Classification);
+    }
+}
+
+#[test]
 fn so_it_does_in_half_precision_and_for_regressions() {
     compare("newton-dsvgd", "[federation]\nwire = \"f16\"", Task::Classification);
     compare("dsvgd", "[federation]\nwire = \"bf16\"", Task::Classification);

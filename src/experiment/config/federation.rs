@@ -52,7 +52,7 @@ const KEYS: &[Key] = &[
         "wire",
         Choice(Wire::WORDS),
         T(Wire::Full.word()),
-        "Precision in which arrays are sent in both directions and their bytes are counted: `full`, that of the run; `f32`; `f16`, to 2⁻¹¹ of an element, with a power of two for each array, so that nothing overflows; `bf16`, to 2⁻⁸. Both sides compute with the rounded values in `precision`. Numbers and sums of scores are not rounded. `pvi` takes `full` and `f32`; with all rows in one place nothing is sent.",
+        "Precision in which arrays are sent in both directions and their bytes are counted: `full`, that of the run (f64 for `pvi`); `f32`; `f16`, to 2⁻¹¹ of an element, with a power of two for each array, so that nothing overflows; `bf16`, to 2⁻⁸. Both sides compute with the rounded values in `precision`. Numbers and sums of scores are not rounded. `pvi` takes `full` and `f32`; with all rows in one place nothing is sent.",
     ),
     key(
         "deadline",
