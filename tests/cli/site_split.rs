@@ -165,7 +165,7 @@ fn what_a_federation_would_refuse_is_not_written() {
     let row = |i: usize| format!("{},{},{}\n", ["a", "b", "c", "d", "e", "f"][i % 6], i * 7 % 13, i * 5 % 11 > 5);
     place.write("table.csv", "site,x,y\n".to_owned() + &(0..60).map(row).collect::<String>());
     let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.client_column=site \
-                --set data.test_fraction=0.05 --set partition.kind=by-column --set calibration.conformal=aps \
+                --set data.test_fraction=0.05 --set partition.kind=by-column --set partition.calibration=0.04 --set calibration.conformal=aps \
                 --set backend=ndarray --set rounds=2 --set algorithm.local_steps=5 --set algorithm.particles=4";
     place.works(&format!("train --quiet {keys} --out here"));
     let printed = place.works(&format!("site split {keys} --out rehearsal")).stdout;
