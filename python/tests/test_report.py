@@ -253,7 +253,11 @@ def test_labels_that_are_no_names_of_columns_are_refused() -> None:
         (["yes", "no"], np.array([True, 0], dtype=object), "labels have True, which is not among the classes"),
         ([1.0, 2.0], [0, 1], "labels have 0, which is not among the classes '1.0', '2.0'"),
         ([True, False], [0, 2], "labels have 2, which is not among the classes 'True', 'False'"),
-        (["a", "1.0"], [0, 1], "labels have 0, which is not among the classes 'a', '1.0'"),
+        (
+            ["a", "1.0"],
+            [0, 1],
+            r"labels have 0, .* 'a', '1.0'; where they are places in `classes`, pass np.asarray\(classes\)\[labels\]$",
+        ),
         (["p_1", "p_0"], [0, 1], "the column 'p_1' of the probabilities stands where 'p_0' belongs"),
         (["a", "b"], ["a", "c"], "labels have 'c', which is not among the classes 'a', 'b'"),
     ):

@@ -24,6 +24,10 @@ fn syntax(source: Source<'_>, error: &Error) -> ConfigError {
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let message = match (error.message(), source.text.get(span)) {
         ("duplicate key", Some(name)) if !name.is_empty() => format!("`{name}` is there already, on a line above"),
+        // TOML's whole numbers have 64 bits, of which one is the sign.
+        (message, _) if message.starts_with("invalid type: integer `") || message == "u64 value was too large" => {
+            format!("a whole number is at most {}", i64::MAX)
+        }
         (message, _) => message.replace('\n', "; "),
     };
     ConfigError::Syntax { at: format!("{}, line {}", source.name, line_of(source.text, start)), column, message }

@@ -145,6 +145,11 @@ fn messages_name_place_key_and_a_remedy() {
         ("[other]\nseed = 1", "`seed` stands at the top of the file"),
         ("steps = 1", "did you mean `method.steps`?"),
         ("a = [", "not valid TOML"),
+        (
+            "a = 1\nseed = 99999999999999999999",
+            "e.toml, line 2, column 8: not valid TOML: a whole number is at most 9223372036854775807",
+        ),
+        ("seed = 9223372036854775808", "not valid TOML: a whole number is at most 9223372036854775807"),
         ("seed = 1\nseed = 2", "e.toml, line 2, column 1: not valid TOML: `seed` is there already, on a line above"),
         ("[method]\nsteps = 1\n[method]", "line 3, column 2: not valid TOML: `method` is there already"),
     ] {

@@ -621,6 +621,16 @@ fn a_target_with_which_no_run_can_begin_is_told_at_once() {
         "{said}"
     );
 
+    let visits: String = (0..30).map(|i| format!("{},{}\n", i % 7, ["a", "b", "c"][i % 3].repeat(1 + i / 6))).collect();
+    place.write("visits.csv", format!("dose,kind\n{visits}"));
+    let said = place.works("init visits.csv --target kind").stdout;
+    assert!(
+        said.contains("note: no run can begin: each class of `kind` has so few rows")
+            && !said.contains("fedstein train"),
+        "{said}"
+    );
+    place.refuses("train visits.toml", &["leaves no test row: the largest class has 2 row(s)"]);
+
     let price = |i: usize| if i == 7 { "lost".to_owned() } else { format!("{}.5", i * 3) };
     let rows: String = (0..150).map(|i| format!("{},{}\n", i % 11, price(i))).collect();
     place.write("prices.csv", format!("age,price\n{rows}"));

@@ -244,7 +244,10 @@ def as_indices(values: Any, classes: Sequence[Any], what: str = "labels", by_tex
     unknown = [value for value, index in zip(distinct, places, strict=True) if index is None]
     if unknown:
         known = ", ".join(repr(name) for name in list(classes)[:8]) + (", ..." if len(classes) > 8 else "")
-        raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}")
+        advice = ""
+        if all(type(value) is int and 0 <= value < len(classes) for value in distinct):
+            advice = "; where they are places in `classes`, pass np.asarray(classes)[labels]"
+        raise DataError(f"{what} have {unknown[0]!r}, which is not among the classes {known}{advice}")
     indices = np.array(places, dtype=np.int64)
     return indices if inverse is None else indices[inverse]
 

@@ -4,7 +4,7 @@ use super::names;
 use super::text::one_line;
 use super::uses::{self, Use, are_all_different, is_measured, is_zero_or_one};
 use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names, note_on_alike};
-use crate::datasets::{Survey, SurveyColumn, Task};
+use crate::datasets::{Survey, SurveyColumn, Task, share};
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
 const MOST_NAMES: usize = 100;
@@ -14,6 +14,9 @@ const MANY_ROWS: usize = 20;
 
 /// With fewer rows of the rarest class, or a smaller share of all, test rows are drawn from each class.
 const FEW_OF_A_CLASS: (usize, f64) = (50, 0.05);
+
+/// The share of the rows that are for testing.
+pub const TEST_SHARE: f64 = 0.2;
 
 /// With more classes that are whole numbers a target may as well be a count.
 const MOST_NUMBERS_OF_CLASSES: usize = 10;
@@ -268,6 +271,10 @@ impl<'a> Choice<'a> {
                 "no run can begin: {target} has a single value, and a classification needs two; name another column with \
                  --target"
             )),
+            (Task::Classification, _) if self.leaves_no_test_row() => Some(format!(
+                "no run can begin: each class of {target} has so few rows that none of them is for testing; name another \
+                 column with --target"
+            )),
             (Task::Regression, _) => self.target_s_text().map(|(line, cell)| {
                 format!(
                     "no run can begin before the cells of {target} are numbers or missing; the first other one is `{cell}` in \
@@ -276,6 +283,12 @@ impl<'a> Choice<'a> {
             }),
             _ => None,
         }
+    }
+
+    /// Whether no class gives a row for testing, where test rows are drawn from each class.
+    fn leaves_no_test_row(&self) -> bool {
+        let most = self.target.values.iter().flat_map(|values| values.values()).max();
+        self.rare_class().is_some() && most.is_some_and(|most| share::rounded(TEST_SHARE, *most) == 0)
     }
 
     /// The first cell of a target of numbers that is neither a number nor missing, with its line.

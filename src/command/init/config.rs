@@ -5,7 +5,7 @@ use std::path::Path;
 use toml::Value;
 
 use super::cells;
-use super::choice::{Choice, key_of, shown};
+use super::choice::{Choice, TEST_SHARE, key_of, shown};
 use super::document::{Line, document, text};
 use super::length;
 use super::text::{LISTED, listed, one_line};
@@ -120,7 +120,7 @@ fn about_header(survey: &Survey) -> String {
 
 /// The keys of `[data]` that say which rows are test rows.
 pub fn of_test_rows(choice: &Choice<'_>) -> Vec<cells::Line> {
-    let mut lines = vec![("test_fraction", Value::Float(0.2), String::new())];
+    let mut lines = vec![("test_fraction", Value::Float(TEST_SHARE), String::new())];
     if let Some((class, rows)) = choice.rare_class() {
         let found =
             format!("Of {} rows, {rows} have the rarest class, `{}`.", choice.target.present(), one_line(class));

@@ -107,7 +107,8 @@ _README_SITES = """\
 It trains {sites} sites, each with a SuperNode and a file `site.toml` of its own. On every machine:
 
 ```sh
-pip install "./python[flower]"      # in a checkout of fedstein, which is on no index; or its wheel, "fedstein-….whl[flower]"
+# In a checkout of fedstein, which is on no index; or with its wheel, "fedstein-….whl[flower]".
+pip install "./python[flower]"
 ```
 
 The SuperLink:
