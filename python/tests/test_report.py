@@ -248,16 +248,15 @@ def test_labels_and_columns_are_matched_by_value(columns: list[Any], labels: Any
 
 def test_labels_that_are_no_names_of_columns_are_refused() -> None:
     p = [[0.9, 0.1], [0.2, 0.8]]
+    places = r"labels have 0, .* 'a', 'b'; where they are places in `classes`, pass np.asarray\(classes\)\[labels\]$"
+    with pytest.raises(fedstein.DataError, match=places):
+        fedstein.report(p, [0, 1], classes=["a", "b"])
     for columns, labels, message in (
         (["yes", "no"], [True, False], "labels have (True|False), which is not among the classes 'yes', 'no'"),
         (["yes", "no"], np.array([True, 0], dtype=object), "labels have True, which is not among the classes"),
         ([1.0, 2.0], [0, 1], "labels have 0, which is not among the classes '1.0', '2.0'"),
         ([True, False], [0, 2], "labels have 2, which is not among the classes 'True', 'False'"),
-        (
-            ["a", "1.0"],
-            [0, 1],
-            r"labels have 0, .* 'a', '1.0'; where they are places in `classes`, pass np.asarray\(classes\)\[labels\]$",
-        ),
+        (["a", "1.0"], [0, 1], "labels have 0, which is not among the classes 'a', '1.0'"),
         (["p_1", "p_0"], [0, 1], "the column 'p_1' of the probabilities stands where 'p_0' belongs"),
         (["a", "b"], ["a", "c"], "labels have 'c', which is not among the classes 'a', 'b'"),
     ):

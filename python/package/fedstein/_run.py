@@ -653,11 +653,16 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
 
 
 def _assignments(keys: Mapping[str, Any]) -> list[str]:
-    """`key=value` of every key or section, with values as TOML."""
-    for key in keys:
+    """`key=value` of every key, with values as TOML; a dict under a name without a dot has the keys of a section."""
+    found = []
+    for key, value in keys.items():
         if not isinstance(key, str) or "=" in key:
             raise ConfigError(f"{key!r} is not the name of a key")
-    return [f"{key}={_toml(key, value)}" for key, value in keys.items()]
+        if isinstance(value, Mapping) and value and "." not in key:
+            found += _assignments({f"{key}.{name}": of for name, of in value.items()})
+        else:
+            found.append(f"{key}={_toml(key, value)}")
+    return found
 
 
 def _toml(path: str, value: Any) -> str:
