@@ -1,5 +1,6 @@
 //! Splits the rows of an experiment into the files of sites: the rehearsal of a federation.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -88,13 +89,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     let clients = 0..partition.clients().len();
     let server = server(config, &data.train, clients.clone().any(|client| !partition.calibration(client).is_empty()))?;
     let names = site_names(clients.len(), partition.names());
-    let with_rows = |at: usize| (!partition.clients()[at].is_empty()).then(|| &partition.clients()[at]);
-    if let Some((first, second)) = clients
-        .clone()
-        .flat_map(|second| (0..second).map(move |first| (first, second)))
-        .find(|&(first, second)| with_rows(first).is_some() && with_rows(first) == with_rows(second))
-    {
-        let [first, second] = [first, second].map(|client| &names[client]);
+    if let Some([first, second]) = alike(partition.clients()).map(|both| both.map(|client| &names[client])) {
         return Err(RunError::Config(format!(
             "the clients `{first}` and `{second}` have the same rows; a federation refuses two sites with the same file"
         )));
@@ -149,6 +144,13 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     }
     written?;
     Ok(Split { files: clients.map(|client| out.join(client.to_string()).join(SITE)).collect(), notes })
+}
+
+/// The first two clients that have the same rows, and not none.
+fn alike(clients: &[Vec<usize>]) -> Option<[usize; 2]> {
+    let mut holders = HashMap::new();
+    let mut with_rows = clients.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+    with_rows.find_map(|(client, rows)| holders.insert(rows, client).map(|first| [first, client]))
 }
 
 /// The configuration with the rows at sites.
