@@ -105,6 +105,10 @@ impl<'s> Layer<'s> {
                         layer.add(&join(path, key), None, value, at)?;
                     }
                 }
+                Value::String(text) if layer.is_section(path) && text.trim_start().starts_with('{') => {
+                    let allowed = "keys with values in TOML, such as { kind = \"…\" }, with 0.5 for .5".to_string();
+                    return Err(not_accepted(at(), path, &Value::String(text), allowed));
+                }
                 Value::Table(_) if !path.contains('.') && layer.find(path, None).is_none() => {
                     return Err(layer.unknown_section(path, at()));
                 }

@@ -358,6 +358,7 @@ fn several_keys_of_a_section_are_set_at_once() {
         ("method={ step = 1 }", "--set: unknown key `method.step`; did you mean `method.steps`?"),
         ("method={ steps = { n = 1 } }", "--set: `method.steps` cannot be"),
         ("seed={ a = 1 }", "--set: `seed` cannot be"),
+        ("method={ steps = 4", "--set: `method` cannot be \"{ steps = 4\"; it must be keys with values in TOML"),
     ] {
         let message = resolve("", &[given]).map(|_| ()).unwrap_err();
         assert!(message.contains(shown), "{given}: {message}");

@@ -103,7 +103,11 @@ fn show(progress: Progress) {
     let _ = match progress {
         Progress::Present { file } => writeln!(stderr, "{file}: already here"),
         Progress::Instead { file, path } => {
-            writeln!(stderr, "{file}: {} is used instead; without it the file would be fetched", path.display())
+            writeln!(
+                stderr,
+                "{file}: {} is used instead, unchecked; without it the file would be fetched",
+                path.display()
+            )
         }
         Progress::Started { file, url, .. } => writeln!(stderr, "{file}: from {url}"),
         Progress::Received { bytes, total, .. } if bytes == total => writeln!(stderr, "  {total} bytes"),

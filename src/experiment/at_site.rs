@@ -11,6 +11,7 @@ use super::config::{Config, EvaluationRows};
 use super::evaluate::{Predicted, target_scale};
 use super::prior_correction;
 use super::rotation;
+use super::run_dir;
 use super::site_results::{self, Kept, SiteResults};
 use crate::array::{Array, Values};
 use crate::backend::{AnyBackend, BackendError, Session};
@@ -27,6 +28,7 @@ use crate::random::Streams;
 use crate::remote::{
     Arrays, Content, Identity, MOMENT, Opened, Parcel, ReplyHead, RequestHead, TooLarge, open, seal, seal_failure,
 };
+use crate::report::files::remove_if_there;
 use crate::rows::{Shard, Table};
 use crate::site::{
     Deviations, Disk, DiskError, Holder, MEANS, MOST_INDEX, Means, Misfit, NO_PRODUCTS, NO_SUMS, NO_TEXTS, PRODUCTS,
@@ -182,7 +184,8 @@ impl SiteClient {
             let disk = self.disk(run)?;
             let Some((terms, initial)) = disk.terms(&self.rows.fingerprint).map_err(in_words)? else {
                 return Err(format!(
-                    "this site has no part in run {run:016x}: it was not told its terms, or lost them"
+                    "this site has no part in run {run:016x}: it was not told its terms, or lost them. Stop the run and resume it, \
+                     which tells them again"
                 ));
             };
             self.run = Some(self.part(run, disk, &terms, &initial).map_err(in_words)?);
@@ -518,6 +521,8 @@ impl Part {
             return Ok(message);
         }
         self.go_to(request.counted, stateful)?;
+        // Results after an earlier last round are those of a finished run no more.
+        remove_if_there(&self.disk.results().join(run_dir::SUMMARY)).map_err(in_words)?;
         // A visit that fails leaves the half in an unknown state; the next request reads it from the disk.
         self.at = None;
         let message = self.half.handle(request, &|_, _| {}).map_err(in_words)?;
@@ -537,8 +542,11 @@ impl Part {
         self.at = None;
         let state = match self.disk.state_at(counted) {
             Ok(state) => state,
-            // It begins its order of rows anew.
-            Err(DiskError::Lost { .. }) if !stateful => self.disk.state_at(0).map_err(in_words)?,
+            // It begins its order of rows anew, whatever an older copy of its directory has.
+            Err(DiskError::Lost { .. }) if !stateful => {
+                self.disk.begin_anew();
+                None
+            }
             Err(error) => return Err(error.to_string()),
         };
         let state = state.filter(|state| !state.is_empty()).unwrap_or_else(|| self.built.clone());

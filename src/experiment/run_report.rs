@@ -122,7 +122,9 @@ impl Finished {
         let (summary, config) = (&self.summary, self.config()?);
         let path = self.path.join(run_dir::PREDICTIONS);
         let scores = self.scores()?.filter(|_| !path.exists());
-        if scores.map_or(!path.exists(), |scores| scores.rows() == 0) {
+        // A run that has scored rows here has written their predictions: without the file, reading it says so.
+        let nothing = || !path.exists() && summary.evaluation.rows == 0;
+        if scores.map_or_else(nothing, |scores| scores.rows() == 0) {
             return Ok(None);
         }
         let title = options.title.unwrap_or_else(|| summary.name.clone());
@@ -282,7 +284,7 @@ pub(crate) fn comparisons(
     let comparison = |run: &Finished| {
         let path = run.path.join(run_dir::PREDICTIONS);
         let scores = run.scores()?.filter(|_| !path.exists());
-        if scores.is_none() && !path.exists() {
+        if scores.is_none() && !path.exists() && run.summary.evaluation.rows == 0 {
             let run = run.path.display();
             let why = "it is a run on a toy density, or has no test rows";
             return Err(RunError::Config(format!("--compare `{run}` has no predictions to compare: {why}")));

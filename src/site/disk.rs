@@ -214,6 +214,11 @@ impl Disk {
         Ok(Some((kept.terms, Message::from_state(&initial)?)))
     }
 
+    /// Begins anew: the next visit that is committed takes the place of all that are on the disk.
+    pub fn begin_anew(&mut self) {
+        self.store = Some(Store::new(self.dir.join(VISITS)));
+    }
+
     /// The round of the last visit on the disk; 0 where there is none.
     ///
     /// # Errors
@@ -251,7 +256,7 @@ impl Disk {
             return Err(DiskError::Past { counted, keep });
         }
         if counted == 0 {
-            self.store = Some(Store::new(visits));
+            self.begin_anew();
             return Ok(None);
         }
         let Some(store) = Store::open_at(&visits, counted)? else {

@@ -333,6 +333,8 @@ fn a_damaged_run_is_refused_with_the_file() {
     place.write("run/predictions.csv", whole.lines().take(rows).fold(String::new(), |text, line| text + line + "\n"));
     let (has, scored) = (format!("run/predictions.csv: {} rows", rows - 1), format!("the run has scored {rows}"));
     place.refuses("report run --out r", &[&has, &scored]);
+    std::fs::remove_file(place.path("run/predictions.csv")).unwrap();
+    place.refuses("report run --out r", &["run/predictions.csv: No such file"]);
     place.write("run/predictions.csv", whole);
     let of_a_later_version = "{\"schema_version\": 2}";
     for (file, text, words) in [

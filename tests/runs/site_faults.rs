@@ -122,11 +122,22 @@ fn a_site_that_lost_no_more_than_the_order_of_its_rows_goes_on() {
         let after = after(algorithm, more);
         let (head, parcel, _) = after.visits().pop().unwrap();
         assert!(head.counted > 0 && head.stateful != goes_on, "{algorithm}: {head:?}");
-        fs::remove_dir_all(after.site.state.join(format!("{:016x}", after.run())).join("visits")).unwrap();
+        let run = after.site.state.join(format!("{:016x}", after.run()));
+        assert!(run.join("results/summary.json").is_file());
+        fs::remove_dir_all(run.join("visits")).unwrap();
         match open(after.answer(&parcel)).unwrap().content {
             Content::Reply(_) => assert!(goes_on, "{algorithm}"),
             other => assert!(!goes_on, "{algorithm}: {other:?}"),
         }
+        // So it does with an older copy of its directory, which has the first visit alone.
+        if goes_on {
+            fs::remove_dir_all(run.join("visits")).unwrap();
+            for parcel in [&after.visits()[0].1, &parcel] {
+                assert!(matches!(open(after.answer(parcel)).unwrap().content, Content::Reply(_)), "{algorithm}");
+            }
+        }
+        // Where it trains again, its results are those of a former last round.
+        assert_eq!(run.join("results/summary.json").exists(), !goes_on, "{algorithm}");
     }
 }
 
