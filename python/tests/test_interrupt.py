@@ -137,9 +137,11 @@ def test_the_report_of_a_run_is_interrupted_without_files(script: Script, tmp_pa
     text = """
 run = fedstein.train(rounds=1, out="run", progress=False, **SMALL)
 shutil.rmtree("run/report")
-header, *lines = Path("run/predictions.csv").read_text().splitlines(True)
+files = [Path("run/predictions.csv"), Path("run/uncertainty.csv")]
+texts = [file.read_text().splitlines(True) for file in files]
 def with_rows(times):
-    Path("run/predictions.csv").write_text(header + "".join(lines * times))
+    for file, (header, *lines) in zip(files, texts):
+        file.write_text(header + "".join(lines * times))
     summary = json.loads(Path("run/summary.json").read_text())
     summary["evaluation"]["rows"] = len(lines) * times
     Path("run/summary.json").write_text(json.dumps(summary))

@@ -19,7 +19,7 @@ use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
-use crate::report::files::{read_text, read_whole};
+use crate::report::files::{quoted, read_text, read_whole};
 use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores, csv};
 use crate::tensor_file::{self, NamedTensor, floats};
 
@@ -136,7 +136,9 @@ impl Finished {
         let in_card = |problem| RunError::Config(format!("{}: {problem}", path.join(run_dir::MODEL).display()));
         card.check().map_err(in_card)?;
         if let (Some(uncertainty), Ok(rows)) = (&mut summary.uncertainty, text(run_dir::UNCERTAINTY)) {
-            uncertainty.row_mutual_information = rows.lines().skip(1).filter_map(|row| row.parse().ok()).collect();
+            let file = path.join(run_dir::UNCERTAINTY);
+            uncertainty.row_mutual_information = of_each_row(&rows, summary.evaluation.rows)
+                .map_err(|problem| RunError::Config(format!("{}: {problem}", file.display())))?;
         }
         let config_toml = text(run_dir::CONFIG)?;
         // With the defaults in its place, rows would be read in another way than those of the training.
@@ -245,14 +247,10 @@ impl Finished {
         };
         let predictions = predictions.map_err(|error| RunError::Config(error.to_string()))?;
         let (rows, scored) = (predictions.rows(), self.summary.evaluation.rows);
-        if rows != scored {
-            return Err(RunError::Config(format!(
-                "{}: {rows} rows; the run has scored {scored} (`evaluation.rows` in {}): the file was cut, or is of another run",
-                path.display(),
-                run_dir::SUMMARY
-            )));
+        match rows == scored {
+            true => Ok(predictions),
+            false => Err(RunError::Config(format!("{}: {}", path.display(), other_rows(rows, scored)))),
         }
-        Ok(predictions)
     }
 
     /// Loads the published particles, `[N, d]`: those after the last round, or after the one that `stop.patience` has chosen.
@@ -266,6 +264,29 @@ impl Finished {
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(error.to_string()))?;
         from_safetensors(&tensors, model.layout(), session).map_err(wrong)
     }
+}
+
+/// The numbers of a file with a header and one number for each of the rows that the run has scored.
+///
+/// # Errors
+/// A sentence on the first line that is no number, or on another number of lines.
+fn of_each_row(text: &str, scored: usize) -> Result<Vec<f64>, String> {
+    let number = |(at, line): (usize, &str)| {
+        line.parse().map_err(|_| format!("line {}: `{}` is not a number", at + 1, quoted(line)))
+    };
+    let rows: Vec<f64> = text.lines().enumerate().skip(1).map(number).collect::<Result<_, _>>()?;
+    match rows.len() == scored {
+        true => Ok(rows),
+        false => Err(other_rows(rows.len(), scored)),
+    }
+}
+
+/// That a file has another number of rows than the run has scored.
+fn other_rows(rows: usize, scored: usize) -> String {
+    format!(
+        "{rows} rows; the run has scored {scored} (`evaluation.rows` in {}): the file was cut, or is of another run",
+        run_dir::SUMMARY
+    )
 }
 
 /// Encodes particles as a safetensors file with one tensor per block, `[N, ...]`, under the block's name.

@@ -340,6 +340,8 @@ fn a_damaged_run_is_refused_with_the_file() {
     for (file, text, words) in [
         ("predictions.csv", "label,p_0,p_1\n0,2,0\n", ["run/predictions.csv, line 2", "2 is not a probability"]),
         ("config.toml", "rounds = 0\n", ["run/config.toml, line 1", "`rounds` cannot be 0"]),
+        ("uncertainty.csv", "mutual_information\n0.1\n", ["run/uncertainty.csv: 1 rows", "the file was cut"]),
+        ("uncertainty.csv", "mutual_information\nx\n", ["run/uncertainty.csv: line 2", "`x` is not a number"]),
         ("model.json", "{}", ["run/model.json", "missing field"]),
         ("summary.json", "{", ["run/summary.json", "line 1"]),
         ("summary.json", of_a_later_version, ["run/summary.json", "`schema_version` is 2; this program reads 1"]),
