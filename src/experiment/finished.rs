@@ -20,7 +20,7 @@ use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
 use crate::report::files::{quoted, read_text, read_whole};
-use crate::report::{CalibrationResults, PartitionTable, RoundRecord, SiteScores, csv};
+use crate::report::{CalibrationResults, PartitionTable, ReportError, RoundRecord, SiteScores, csv};
 use crate::tensor_file::{self, NamedTensor, floats};
 
 use super::config::{Config, Rotate};
@@ -245,7 +245,7 @@ impl Finished {
             true => csv::read_predictions(&path).map(Labelled::Classes),
             false => csv::read_regression(&path).map(Labelled::Real),
         };
-        let predictions = predictions.map_err(|error| RunError::Config(error.to_string()))?;
+        let predictions = predictions.map_err(unreadable)?;
         let (rows, scored) = (predictions.rows(), self.summary.evaluation.rows);
         match rows == scored {
             true => Ok(predictions),
@@ -269,7 +269,7 @@ impl Finished {
 /// The numbers of a file with a header and one number for each of the rows that the run has scored.
 ///
 /// # Errors
-/// A sentence on the first line that is no number, or on another number of lines.
+/// A sentence on the first line that is not a number, or on another number of lines.
 fn of_each_row(text: &str, scored: usize) -> Result<Vec<f64>, String> {
     let number = |(at, line): (usize, &str)| {
         line.parse().map_err(|_| format!("line {}: `{}` is not a number", at + 1, quoted(line)))
@@ -281,10 +281,15 @@ fn of_each_row(text: &str, scored: usize) -> Result<Vec<f64>, String> {
     }
 }
 
+/// The error of predictions that cannot be read: the input is wrong.
+pub(crate) fn unreadable(error: ReportError) -> RunError {
+    RunError::Config(error.to_string())
+}
+
 /// That a file has another number of rows than the run has scored.
 fn other_rows(rows: usize, scored: usize) -> String {
     format!(
-        "{rows} rows; the run has scored {scored} (`evaluation.rows` in {}): the file was cut, or is of another run",
+        "{rows} row(s); the run has scored {scored} (`evaluation.rows` in {}): the file was cut, or is of another run",
         run_dir::SUMMARY
     )
 }

@@ -341,8 +341,3 @@ fn of_report(error: ReportError) -> RunError {
         _ => RunError::Output(error.to_string()),
     }
 }
-
-/// The error of predictions that cannot be read: the input is wrong.
-pub(crate) fn unreadable(error: ReportError) -> RunError {
-    RunError::Config(error.to_string())
-}

@@ -5,6 +5,7 @@ use ndarray::Array2;
 use thiserror::Error;
 
 use super::agree::{Agreement, Means};
+use super::describe::listed;
 use super::measure::Deviations;
 use crate::datasets::moments::standard_deviation;
 use crate::datasets::{ColumnScale, Dataset, FeatureScale, ModelCard, Normalisation, Normalise, TargetScale, Targets};
@@ -20,13 +21,14 @@ pub enum ScaleError {
         /// Why it cannot be had.
         reason: &'static str,
     },
-    /// A site tells no sums.
+    /// Sites tell no sums.
     #[error(
-        "{site} tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and {need}"
+        "no sums are told (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows) by {sites}, and \
+         {need}"
     )]
     NoSums {
-        /// The first such site.
-        site: String,
+        /// The sites.
+        sites: String,
         /// What needs them, and a remedy.
         need: &'static str,
     },
@@ -71,8 +73,8 @@ pub fn means_for(agreed: &Agreement, normalise: Normalise) -> Result<Option<Mean
                  data.normalise = \"none\""
             }
         };
-        let site = agreed.called(agreed.silent.first().copied().unwrap_or_default());
-        return Err(ScaleError::NoSums { site, need });
+        let sites = listed(agreed.silent.iter().map(|site| agreed.called(*site)));
+        return Err(ScaleError::NoSums { sites, need });
     };
     if regression && means.target.is_none() {
         return Err(ScaleError::Overflow);
@@ -238,7 +240,7 @@ mod tests {
         let silent = |classes| Agreement { means: None, silent: vec![1], ..agreed(classes) };
         assert_eq!(
             message(&silent(TREES), Normalise::Standard),
-            "site `south` tells no sums (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows), and \
+            "no sums are told (tell.statistics = false, or fewer training rows, or groups of them, than tell.min_rows) by site `south`, and \
              data.normalise = \"standard\" needs those of all clients; change the site's file, or set data.normalise = \
              \"none\""
         );

@@ -17,6 +17,7 @@ mod init;
 mod init_groups;
 mod init_spreadsheets;
 mod init_study;
+mod init_targets;
 mod model_card;
 mod own_model;
 mod pages;

@@ -331,7 +331,7 @@ fn a_damaged_run_is_refused_with_the_file() {
     let whole = place.text("run/predictions.csv");
     let rows = whole.lines().count() - 1;
     place.write("run/predictions.csv", whole.lines().take(rows).fold(String::new(), |text, line| text + line + "\n"));
-    let (has, scored) = (format!("run/predictions.csv: {} rows", rows - 1), format!("the run has scored {rows}"));
+    let (has, scored) = (format!("run/predictions.csv: {} row(s)", rows - 1), format!("the run has scored {rows}"));
     place.refuses("report run --out r", &[&has, &scored]);
     std::fs::remove_file(place.path("run/predictions.csv")).unwrap();
     place.refuses("report run --out r", &["run/predictions.csv: No such file"]);
@@ -340,7 +340,7 @@ fn a_damaged_run_is_refused_with_the_file() {
     for (file, text, words) in [
         ("predictions.csv", "label,p_0,p_1\n0,2,0\n", ["run/predictions.csv, line 2", "2 is not a probability"]),
         ("config.toml", "rounds = 0\n", ["run/config.toml, line 1", "`rounds` cannot be 0"]),
-        ("uncertainty.csv", "mutual_information\n0.1\n", ["run/uncertainty.csv: 1 rows", "the file was cut"]),
+        ("uncertainty.csv", "mutual_information\n0.1\n", ["run/uncertainty.csv: 1 row(s)", "the file was cut"]),
         ("uncertainty.csv", "mutual_information\nx\n", ["run/uncertainty.csv: line 2", "`x` is not a number"]),
         ("model.json", "{}", ["run/model.json", "missing field"]),
         ("summary.json", "{", ["run/summary.json", "line 1"]),
