@@ -157,7 +157,7 @@ fn what_is_wrong_with_the_sites_is_said_before_anything_is_written() {
         &["site `ward-0` does not tell", "tell.class_counts", "evaluation.prior_correction = false"],
     );
     place.write("2/rows.csv", rows(2, 9, 0.3));
-    place.refuses(&line(""), &["site `ward-2` tells no sums", "tell.min_rows"]);
+    place.refuses(&line(""), &["no sums are told (", "tell.min_rows) by site `ward-2`"]);
 }
 
 /// The ids of the processes that a process has started.
