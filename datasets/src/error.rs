@@ -260,7 +260,7 @@ pub enum DataError {
         rows: usize,
     },
     /// The partition does not fit the data.
-    #[error("partition `{kind}`: {problem}")]
+    #[error("partition kind `{kind}`: {problem}")]
     Partition {
         /// The partition's kind.
         kind: &'static str,

@@ -105,14 +105,24 @@ pub enum ConfigError {
         allowed: String,
     },
     /// Keys that are valid one by one but contradict each other.
-    #[error("{0}")]
-    Conflict(String),
+    #[error("{}{problem}", before(at))]
+    Conflict {
+        /// File and line, or the option; empty where there is none.
+        at: String,
+        /// The keys, and a valid setting.
+        problem: String,
+    },
     /// The table of keys and the typed config disagree: a mistake in this program.
     #[error("the resolved config does not fit the program's own types (please report this): {0}")]
     Internal(String),
 }
 
 impl ConfigError {
+    /// A conflict of keys whose place is not known.
+    pub fn conflict(problem: impl Into<String>) -> Self {
+        Self::Conflict { at: String::new(), problem: problem.into() }
+    }
+
     /// The key that the error is about, `section.key`; `None` where it is not about one key.
     pub fn key(&self) -> Option<&str> {
         match self {
@@ -124,7 +134,7 @@ impl ConfigError {
             Self::Read { .. }
             | Self::Syntax { .. }
             | Self::NotAnAssignment { .. }
-            | Self::Conflict(_)
+            | Self::Conflict { .. }
             | Self::Internal(_) => None,
         }
     }
@@ -139,12 +149,17 @@ impl ConfigError {
             | Self::SectionAsKey { at, .. }
             | Self::NotUsed { at, .. }
             | Self::Value { at, .. }
-            | Self::Missing { at, .. } => place.clone_into(at),
-            Self::Conflict(message) => *message = format!("{place}: {message}"),
+            | Self::Missing { at, .. }
+            | Self::Conflict { at, .. } => place.clone_into(at),
             Self::Read { .. } | Self::NotAnAssignment { .. } | Self::Internal(_) => {}
         }
         self
     }
+}
+
+/// A place before a message; nothing where there is none.
+fn before(at: &str) -> String {
+    if at.is_empty() { String::new() } else { format!("{at}: ") }
 }
 
 /// The kind that needs a key, to complete "is missing"; empty for a section without kinds.

@@ -6,6 +6,7 @@ use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
 use super::lines::{Lines, parse};
+use super::resolve::Given;
 use super::suggest::{by_kind, did_you_mean, list, nearest, shorten};
 use super::value::{Accepts, not_one_of};
 
@@ -29,6 +30,11 @@ impl Entry<'_> {
     /// `section.key`.
     pub fn path(&self) -> String {
         self.section.path(self.name)
+    }
+
+    /// The key with its place, for messages.
+    pub fn as_given(&self) -> Given {
+        Given { path: self.path(), value: self.value.clone(), at: self.at.clone() }
     }
 
     /// Its value, checked by the key as the section's chosen kind describes it.

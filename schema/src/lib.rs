@@ -27,7 +27,7 @@ pub use key::{Key, Kind, Schema, Section, joined, key, required};
 #[doc(hidden)]
 pub use kinds::{Tagged, untag};
 pub use lines::{Lines, parse};
-pub use resolve::Resolved;
+pub use resolve::{Given, Resolved, places};
 pub use suggest::{did_you_mean, first, list, nearest};
 pub use value::{Accepts, Interval, Literal, NumberOr};
 

@@ -30,13 +30,16 @@ fn syntax(source: Source<'_>, error: &Error) -> ConfigError {
         }
         (message, _) => message.replace('\n', "; "),
     };
-    ConfigError::Syntax { at: format!("{}, line {}", source.name, line_of(source.text, start)), column, message }
+    ConfigError::Syntax { at: format!("{}{LINE}{}", source.name, line_of(source.text, start)), column, message }
 }
 
 /// The line, from 1, of a byte offset.
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
+
+/// Between a file and the number of a line.
+pub(super) const LINE: &str = ", line ";
 
 /// The line numbers of a file's keys.
 #[derive(Clone, Debug)]
@@ -59,7 +62,7 @@ impl Lines {
     /// where it has no such key.
     pub fn at(&self, path: &str) -> String {
         match self.lines.get(path) {
-            Some(line) => format!("{}, line {line}", self.file),
+            Some(line) => format!("{}{LINE}{line}", self.file),
             None => self.file.clone(),
         }
     }

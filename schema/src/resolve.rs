@@ -5,8 +5,20 @@ use toml::{Table, Value};
 use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section};
-use super::layer::Layer;
+use super::layer::{Entry, Layer};
+use super::lines::LINE;
 use super::suggest::list;
+
+/// A key that the file or an override gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// `section.key`
+    pub path: String,
+    /// Its value, as the key accepts it.
+    pub value: Value,
+    /// File and line, or the option.
+    pub at: String,
+}
 
 /// A config in which every key is written out.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +27,8 @@ pub struct Resolved {
     pub table: Table,
     /// The keys that do not have their default, as `section.key`.
     pub changed: Vec<String>,
-    /// The keys that the file or the overrides give, as `section.key`, whatever their values.
-    pub given: Vec<String>,
+    /// The keys that the file or the overrides give, whatever their values.
+    pub given: Vec<Given>,
     /// Notes for the user, such as keys that were dropped.
     pub notes: Vec<String>,
 }
@@ -49,12 +61,13 @@ impl Schema {
                 if kind != default {
                     changed.push(section.path("kind"));
                 }
+                given.extend(entry(section.name, "kind").map(Entry::as_given));
                 keys.insert("kind".to_string(), Value::String(kind.to_string()));
             }
             for key in section.keys_of(kind) {
                 let value = match entry(section.name, key.name) {
                     Some(entry) => {
-                        given.push(section.path(key.name));
+                        given.push(entry.as_given());
                         entry.checked_for(key)?
                     }
                     None => key.default_for(preset).ok_or_else(|| ConfigError::Missing {
@@ -124,6 +137,14 @@ impl Schema {
 }
 
 impl Resolved {
+    /// A conflict with the places of its keys ([`places`]), or with the file where none of them is given. Other errors have
+    /// their place.
+    #[must_use]
+    pub fn located(&self, error: ConfigError, file: &str) -> ConfigError {
+        let ConfigError::Conflict { problem, .. } = error else { return error };
+        ConfigError::Conflict { at: places(&problem, &self.given).unwrap_or_else(|| file.to_owned()), problem }
+    }
+
     /// The config as a file that resolves to itself.
     pub fn to_toml(&self) -> String {
         self.to_toml_with(&[])
@@ -146,6 +167,40 @@ impl Resolved {
             }
         }
         text
+    }
+}
+
+/// Where the keys stand that come first in a message, two at most; `None` where it names none of them. Of equal keys the first
+/// counts. A message names a key as `section.key`, in backquotes or brackets or with its value at the start, or by its value,
+/// such as "algorithm kind `dsvgd`".
+pub fn places<'a>(message: &str, given: impl IntoIterator<Item = &'a Given>) -> Option<String> {
+    let named = given.into_iter().filter_map(|given| Some((given.position(message)?, given.at.as_str())));
+    let mut named: Vec<(usize, &str)> = named.collect();
+    named.sort_by_key(|(position, _)| *position);
+    let (position, first) = *named.first()?;
+    Some(match named.iter().find(|(other, at)| *other != position && *at != first) {
+        None => first.to_owned(),
+        Some((_, second)) => match (first.split_once(LINE), second.split_once(LINE)) {
+            (Some((file, line)), Some((other, further))) if file == other => {
+                format!("{file}, lines {line} and {further}")
+            }
+            _ => format!("{first} and {second}"),
+        },
+    })
+}
+
+impl Given {
+    /// Where a message names the key.
+    fn position(&self, message: &str) -> Option<usize> {
+        let Self { path, value, .. } = self;
+        let by_value = path.split_once('.').zip(value.as_str());
+        let forms = [
+            Some(format!("`{path}`")),
+            Some(format!("({path})")),
+            by_value.map(|((section, name), word)| format!("{section} {name} `{word}`")),
+        ];
+        let at_start = message.starts_with(&format!("{path} = ")).then_some(0);
+        forms.into_iter().flatten().filter_map(|form| message.find(&form)).chain(at_start).min()
     }
 }
 

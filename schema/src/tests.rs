@@ -60,10 +60,29 @@ fn a_resolved_config_resolves_to_itself() {
     let text = first.to_toml();
     let again = resolve(&text, &[]).unwrap();
     assert_eq!((&again.table, &again.changed, &again.notes), (&first.table, &first.changed, &first.notes), "{text}");
-    // The text gives every key but the kinds.
-    assert_eq!(first.given, ["method.noise", "method.path"]);
-    assert!(again.given.contains(&"method.steps".to_owned()), "{:?}", again.given);
+    let given = |resolved: &Resolved| resolved.given.iter().map(|given| given.path.clone()).collect::<Vec<_>>();
+    assert_eq!(given(&first), ["method.kind", "method.noise", "method.path"]);
+    assert!(given(&again).contains(&"method.steps".to_owned()), "{:?}", again.given);
     assert!(text.contains("kind = \"noisy\"\nsteps = 20\nnoise = 2.0\npath = \"p\"\n"), "{text}");
+}
+
+#[test]
+fn the_places_of_the_keys_that_a_message_names_are_those_of_the_first_two_that_are_given() {
+    let text = "[method]\nkind = \"noisy\"\npath = \"p\"\nnoise = 2";
+    let resolved = resolve(text, &["other.rate=0.5"]).unwrap();
+    for (message, places) in [
+        ("`method.noise` is 2; `method.path` must be long", "e.toml, lines 4 and 3"),
+        ("method kind `noisy` has no `method.steps`, and `method.steps` is not given", "e.toml, line 2"),
+        ("`method.noise` and again `method.noise`", "e.toml, line 4"),
+        ("`other.rate` is 0.5, but method kind `noisy` needs 0; `method.path`", "--set and e.toml, line 2"),
+        ("method.noise = 2: there are two", "e.toml, line 4"),
+        ("x.csv: no column `p` (method.path); other.rate = 0.5", "e.toml, line 3"),
+        // Another kind is a remedy, and a longer name another key.
+        ("use method kind `plain`; `method.paths` is no key", "e.toml"),
+    ] {
+        let located = resolved.located(ConfigError::conflict(message), "e.toml");
+        assert_eq!(located.to_string(), format!("{places}: {message}"));
+    }
 }
 
 #[test]

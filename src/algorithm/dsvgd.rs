@@ -1,4 +1,4 @@
-//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13)-(16).
+//! DSVGD, distributed Stein variational gradient descent. Source: Kassab & Simeone Algorithm 1, eq. (13), (14) and (17).
 //!
 //! Particles Θ represent the global posterior q ∝ p0·Π_k t_k, local particles Θ_k the factor t_k of client k. In its
 //! round the client
@@ -166,7 +166,7 @@ impl ClientHalf for Client {
         };
         let effective = cavity.effective_sample_size(&moved)?;
 
-        // (15): t_k,new = t_k·q_new/q. Where the densities' scores are 0 there is nothing to distil.
+        // (10): t_k,new = t_k·q_new/q. Where the densities' scores are taken for 0 there is nothing to distil.
         if !cavity.zero_score {
             self.factor = match cavity.factor_in_closed_form(&moved)? {
                 Some(factor) => factor,

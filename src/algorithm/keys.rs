@@ -128,7 +128,7 @@ pub const LOCAL_EPOCHS: Key = key(
     "local_epochs",
     COUNT_OR_ZERO,
     I(0),
-    "Steps of a client in a round by passes over its N_k rows: ⌈epochs · N_k / batch⌉, so that clients with more rows take more. 0: `local_steps`, the same for all clients.",
+    "Steps of a client in a round by passes over its N_k rows: ⌈epochs · N_k / min(batch, N_k)⌉, so that clients with more rows take more. 0: `local_steps`, the same for all clients.",
 );
 /// The batch size B.
 pub const BATCH: Key = key("batch", COUNT, I(100), "Size of a minibatch; a client with fewer rows uses all of them.");

@@ -1,4 +1,4 @@
-//! P-DSVGD, DSVGD with several clients per round. Source: Kassab & Simeone Algorithm 4, eq. (22).
+//! P-DSVGD, DSVGD with several clients per round. Source: Kassab & Simeone Algorithm 5, eq. (29).
 //!
 //! Every scheduled client does both loops of DSVGD from the server's Θ and sends its *factor* Θ_k. The server moves Θ
 //! by L_s steps of SVGD towards the product of prior and factors, q(θ) ∝ p0(θ)·Π_k t_k(θ).
@@ -114,7 +114,7 @@ impl ServerHalf for Server {
             0.0 => Score::zero(at.count()),
             weight => prior_score(&*self.model, at, weight),
         };
-        // (22): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
+        // (29): ∇ log q = ∇ log p0 + Σ_k ∇ log t_k
         let score =
             |at: &Particles| densities.iter_mut().try_fold(prior(at), |sum, density| Ok(sum.plus(density.score(at)?)));
         let state = &mut OptimizerState::default();
@@ -200,11 +200,11 @@ impl Algorithm for PDsvgdConfig {
 
     fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {
         // A server that multiplies factors, over DSVGD's clients.
-        if Kde::new(&setup.initial, self.client.density.kde())?.has_zero_score() {
+        if Kde::new(&setup.initial, self.client.density.kde())?.is_negligible() {
             let d = setup.initial.dim();
             return Err(RunError::Config(format!(
                 "algorithm kind `p-dsvgd`: the server learns through the clients' densities alone, and with these values of \
-                 `algorithm.kde` and `algorithm.kde_bandwidth` they are 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
+                 `algorithm.kde` and `algorithm.kde_bandwidth` they are next to 0 in d = {d} dimensions; use `algorithm.kde` = \"exact\""
             )));
         }
         let clients = dsvgd::clients(self.client, &mut setup, Sends::Factor);

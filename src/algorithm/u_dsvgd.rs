@@ -1,4 +1,4 @@
-//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 3, eq. (10)-(12).
+//! U-DSVGD, DSVGD with exact factors. Source: Kassab & Simeone Algorithm 4, eq. (10), (13)-(15).
 //!
 //! A client keeps the global particles before and after each of its own visits. Its factor is their ratio,
 //!
@@ -81,6 +81,8 @@ impl UDsvgdConfig {
 
 /// The global posterior q of a round.
 enum Global {
+    /// A negligible density of the particles. The local score contains the prior then.
+    Negligible,
     /// The prior q^(0) = p0, and the λ that a density of the particles would have.
     Prior(Arc<dyn Model>, f64),
     /// The density of the particles.
@@ -91,6 +93,11 @@ enum Global {
 type ScoreOf<'a> = Box<dyn FnMut(&Particles) -> Result<Score, RunError> + 'a>;
 
 impl Global {
+    /// The density of particles.
+    fn of(kde: Kde) -> Self {
+        if kde.is_negligible() { Self::Negligible } else { Self::Kde(Box::new(kde)) }
+    }
+
     /// The score ∇ log q, for one loop with steps of at most this length; see [`Kde::evaluator`].
     fn score(&self, longest_step: f64) -> ScoreOf<'_> {
         match self {
@@ -99,6 +106,7 @@ impl Global {
                 Box::new(move |at| kde.score(at))
             }
             Self::Prior(model, _) => Box::new(move |at| Ok(prior_score(&**model, at, 1.0))),
+            Self::Negligible => Box::new(|at| Ok(Score::zero(at.count()))),
         }
     }
 }
@@ -158,12 +166,12 @@ impl ClientHalf for Client {
         }
         let after = Kde::new(&moved, self.config.density.kde())?;
         let kde_ess = match &before {
-            Global::Kde(q) if !q.has_zero_score() => Some(mean(&q.effective_sample_size(&moved)?)),
-            _ => None,
+            Global::Kde(q) => Some(mean(&q.effective_sample_size(&moved)?)),
+            Global::Prior(..) | Global::Negligible => None,
         };
         self.uploaded.set(&moved);
-        // A density whose score is 0 everywhere need not be kept.
-        if !after.has_zero_score() {
+        // A density without a score need not be kept.
+        if !after.is_negligible() {
             self.visits.push(PastVisit { before, after, sent: theta, moved: moved.clone() });
         }
         Ok(diagnosed(message_of(&moved)?, first_norm.get(), kde_ess))
@@ -228,7 +236,7 @@ impl Client {
         let kde = Kde::new(&sent, self.config.density.kde())?;
         let before = match from_prior {
             true => Global::Prior(self.model.clone(), kde.lambda()),
-            false => Global::Kde(Box::new(kde)),
+            false => Global::of(kde),
         };
         Ok(PastVisit { before, after: Kde::new(&moved, self.config.density.kde())?, sent, moved })
     }
@@ -236,10 +244,9 @@ impl Client {
     /// The posterior q^(i−1) at the start of round i.
     fn global(&self, theta: &Particles, round: usize) -> Result<Global, RunError> {
         let kde = Kde::new(theta, self.config.density.kde())?;
-        // Where the densities' scores are 0, the local score contains the prior.
-        Ok(match round == 1 && !kde.has_zero_score() {
-            true => Global::Prior(self.model.clone(), kde.lambda()),
-            false => Global::Kde(Box::new(kde)),
+        Ok(match Global::of(kde) {
+            Global::Kde(kde) if round == 1 => Global::Prior(self.model.clone(), kde.lambda()),
+            global => global,
         })
     }
 }
@@ -255,8 +262,8 @@ impl Cavity<'_> {
     /// The weight of ∇ log p0 in the local score.
     fn prior_weight(&self) -> f64 {
         match self.q {
-            Global::Kde(q) if q.has_zero_score() => 1.0,
-            _ => 0.0,
+            Global::Negligible => 1.0,
+            Global::Kde(_) | Global::Prior(..) => 0.0,
         }
     }
 
@@ -270,11 +277,11 @@ impl Cavity<'_> {
             for (after, before) in after.iter_mut().zip(&mut before) {
                 score = score.minus(after.score(at)?).plus(before(at)?);
             }
-            let lambda = match self.q {
-                Global::Kde(q) => q.lambda(),
-                Global::Prior(_, lambda) => *lambda,
-            };
-            self.config.density.bounded(score, at, lambda)
+            match self.q {
+                Global::Kde(q) => self.config.density.bounded(score, at, q.lambda()),
+                Global::Prior(_, lambda) => self.config.density.bounded(score, at, *lambda),
+                Global::Negligible => Ok(score),
+            }
         }
     }
 }

@@ -95,7 +95,7 @@ fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), C
         path.extension().filter(|ending| *ending == "gz").map_or_else(|| path.to_owned(), |_| path.with_extension(""));
     if path.is_file() && is_table(&unpacked) {
         let path = path.display();
-        return Err(ConfigError::Conflict(format!(
+        return Err(ConfigError::conflict(format!(
             "{path} is a table, where a config is expected; `fedstein init {path}` writes one for it"
         )));
     }
@@ -103,7 +103,7 @@ fn load_file(path: &Path, overrides: &Overrides) -> Result<(Config, Resolved), C
     Config::load(Source { name: &path.display().to_string(), text: &text }, overrides).map_err(|error| {
         let path = path.display();
         match is_study(&text) {
-            true => ConfigError::Conflict(format!("{path} is a study; `fedstein study {path}` runs it")),
+            true => ConfigError::conflict(format!("{path} is a study; `fedstein study {path}` runs it")),
             false => error,
         }
     })

@@ -14,7 +14,7 @@ use crate::datasets::DataConfig;
 use crate::experiment::config::Config;
 use crate::experiment::inventory::own_data;
 use crate::experiment::progress::{Bar, JsonLines, Observer, Quiet};
-use crate::experiment::run_dir;
+use crate::experiment::run_dir::{self, RunDirError};
 use crate::experiment::schema::{ConfigError, Overrides, Resolved};
 use crate::site::states_are_apart;
 
@@ -154,11 +154,14 @@ impl TrainArgs {
         }
         states_are_apart(&sites)?;
         if let Some(run) = resume.as_ref().filter(|run| own_data(run).is_some()) {
-            return Err(ConfigError::Conflict(format!(
+            return Err(ConfigError::conflict(format!(
                 "the run in `{}` has rows of its own, which are not in its directory; resume it in the program that brought \
                  them (in Python: fedstein.resume with data=)",
                 run.display()
             )));
+        }
+        if let Some(run) = resume.as_ref().filter(|run| run.is_dir() && !run.join(run_dir::CONFIG).exists()) {
+            return Err(ConfigError::conflict(RunDirError::NothingToResume(run.clone()).to_string()));
         }
         let file = resume.as_ref().map(|run| run.join(run_dir::CONFIG)).or(config);
         let overrides = Overrides { set, seed, backend };
@@ -169,7 +172,7 @@ impl TrainArgs {
         if let (Some(_), Some(clients)) = (&resume, config.partition()?.scheme.clients())
             && ![0, clients].contains(&sites.len())
         {
-            return Err(ConfigError::Conflict(format!(
+            return Err(ConfigError::conflict(format!(
                 "--sites names {} files, and the run has {clients} sites; name each of them",
                 sites.len()
             )));
@@ -200,7 +203,7 @@ fn load_for_sites(file: Option<&Path>, mut overrides: Overrides) -> Result<(Conf
         of_sites.set.push("partition.kind=iid".into());
         let error = match load(file, &of_sites) {
             Ok(loaded) if loaded.0.rows_are_at_sites() => return Ok(loaded),
-            Err(ConfigError::Conflict(problem)) => ConfigError::Conflict(problem),
+            Err(conflict @ ConfigError::Conflict { .. }) => conflict,
             _ => error,
         };
         overrides.set.retain(|set| !set.starts_with(CLIENTS));

@@ -12,6 +12,7 @@ use crate::cli::{CliError, Display, Train};
 use crate::error::RunError;
 use crate::experiment::artifact::Artifacts;
 use crate::experiment::progress::Observer;
+use crate::experiment::schema::{Given, places};
 use crate::experiment::{Config, Experiment, Outcome, run_dir, run_on, serve_on, write_report};
 use crate::remote::Pipes;
 
@@ -33,6 +34,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     let observer = Interruptible::new(shown, out.clone(), sites.clone());
     resolved.notes.iter().for_each(|note| observer.note(note));
     let backend = AnyBackend::named(&config.backend)?;
+    // The keys of sites are in their own files.
+    let given = if sites.is_empty() { resolved.given.clone() } else { Vec::new() };
     let experiment = Experiment::new(config, data_dir);
     let mut artifacts = match resume {
         true => Artifacts::resume(out.clone(), resolved, &mut |note| observer.note(note))?,
@@ -42,7 +45,7 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
         true => run_on(backend, &experiment, &observer, Some(&mut artifacts)),
         false => over_sites(backend, &experiment.config, sites, &observer, &mut artifacts),
     };
-    let result = result.map_err(|error| with_advice(error, &observer));
+    let result = result.map_err(|error| with_advice(error, &observer, &given));
     log.iter().for_each(|log| log.end(result.as_ref().map(|outcome| &outcome.evaluation)));
     let Outcome { evaluation, personal, calibrated, .. } = result?;
     let personal = personal.map(|(results, _)| results);
@@ -81,8 +84,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     log.map_or(Ok(()), |log| log.written())
 }
 
-/// Converts the error, and appends how to resume where that is possible.
-fn with_advice(error: RunError, observer: &Interruptible) -> CliError {
+/// Converts the error, with the places of the keys that it names, and appends how to resume where that is possible.
+fn with_advice(error: RunError, observer: &Interruptible, given: &[Given]) -> CliError {
     observer.finished();
     match (CliError::from(error), observer.resume_advice()) {
         (CliError::Failed(message), Some(advice)) => CliError::Failed(format!("{message}\n{advice}")),
@@ -90,6 +93,10 @@ fn with_advice(error: RunError, observer: &Interruptible) -> CliError {
         (CliError::Interrupted(message), None) => CliError::Interrupted(format!(
             "{message}; with checkpoint.enabled = false there is no checkpoint to resume from"
         )),
+        (CliError::Usage(message), _) => CliError::Usage(match places(&message, given) {
+            Some(at) => format!("{at}: {message}"),
+            None => message,
+        }),
         (error, _) => error,
     }
 }

@@ -22,6 +22,12 @@ const NEGLIGIBLE_GAP: f64 = 64.0;
 /// A density counts as one-hot where at each centre the sum of all other weights, relative to its own, is below this.
 const ONE_HOT_REMAINDER: f64 = 0.01;
 
+/// A density counts as none where the public codes' formula leaves less than this of its exact score.
+const NEGLIGIBLE_FACTOR: f64 = 0.01;
+
+/// What the public codes add to a density before they take its logarithm.
+const REFERENCE_FLOOR: f64 = 1e-10;
+
 fedstein_schema::words! {
     /// The formula of a density estimate's score.
     #[derive(Default)]
@@ -112,6 +118,22 @@ impl Kde {
             // Q ≤ (N + 1)·e^(−normaliser), which is below f64's smallest number here.
             KdeMode::Reference => {
                 (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda) < f64::MIN_POSITIVE.ln()
+            }
+        }
+    }
+
+    /// Whether the score says nothing at any θ: densities are off, or the public codes' formula leaves less than a hundredth of
+    /// the exact score even where all centres coincide. What such a density stands for, the prior among it, has to come from
+    /// elsewhere.
+    pub fn is_negligible(&self) -> bool {
+        let (count, d) = (self.offsets.count(), self.offsets.dim());
+        match self.mode {
+            KdeMode::Off => true,
+            KdeMode::Exact => false,
+            // Q/(Q + 1e-10) < s is Q < 1e-10·s/(1 − s), and Q ≤ (N + 1)·e^(−normaliser).
+            KdeMode::Reference => {
+                let largest = (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda);
+                largest < (REFERENCE_FLOOR * NEGLIGIBLE_FACTOR / (1.0 - NEGLIGIBLE_FACTOR)).ln()
             }
         }
     }
@@ -286,5 +308,5 @@ pub fn reference_factor(exponents: ArrayView1<f64>, d: usize, lambda: f64) -> f6
     let a: f64 = exponents.iter().map(|exponent| exponent.exp()).sum();
     let floored = a + 1e-9 * exponents.len() as f64;
     let q = (floored.ln() - reference_log_normaliser(exponents.len(), d, lambda)).exp();
-    q / (q + 1e-10) * (a / floored)
+    q / (q + REFERENCE_FLOOR) * (a / floored)
 }

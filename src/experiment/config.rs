@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 
 use fedstein_schema::Accepts::{Choice, Name};
 use fedstein_schema::Literal::{Int as I, Text as T};
-use fedstein_schema::{COUNT, ConfigError, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, whole};
+use fedstein_schema::{COUNT, ConfigError, Given, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -286,7 +286,7 @@ impl ConfigLoader {
         };
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
-        config.check_for(&*config.algorithm, self.own)?;
+        config.check_for(&*config.algorithm, self.own).map_err(|error| resolved.located(error, source.name))?;
         resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
         resolved.notes.extend(config.without_constant(self.own));
         resolved.notes.extend(config.early_last_step(&resolved.changed));
@@ -298,9 +298,9 @@ impl ConfigLoader {
 
 /// Checks that a program's own algorithm can be one of the kinds of `[algorithm]`.
 fn can_be_added(kind: Kind) -> Result<(), ConfigError> {
-    let refuse = |problem: String| Err(ConfigError::Conflict(format!("ConfigLoader::with_algorithm: {problem}")));
+    let refuse = |problem: String| Err(ConfigError::conflict(format!("ConfigLoader::with_algorithm: {problem}")));
     is_name_of_kind(kind.name)
-        .map_err(|problem| ConfigError::Conflict(format!("ConfigLoader::with_algorithm: {problem}")))?;
+        .map_err(|problem| ConfigError::conflict(format!("ConfigLoader::with_algorithm: {problem}")))?;
     if ALGORITHM_KINDS.iter().any(|known| known.name == kind.name) {
         return refuse(format!("there is an algorithm kind `{}` already; give yours a name of its own", kind.name));
     }
@@ -381,7 +381,7 @@ impl Config {
         let mut rest = schema().resolve(Source { name, text: &table.to_string() }, &Overrides::default())?.table;
         rest.extend(algorithm.map(|algorithm| ("algorithm".to_owned(), algorithm)));
         read(&rest).map_err(|error| match error {
-            ConfigError::Internal(reason) => ConfigError::Conflict(format!("{name}: {reason}")),
+            ConfigError::Internal(reason) => ConfigError::conflict(format!("{name}: {reason}")),
             other => other,
         })
     }
@@ -397,7 +397,7 @@ impl Config {
             AlgorithmConfig::Own(own) if own.kind == kind.name => {
                 own.keys.clone().try_into().map_err(|error: toml::de::Error| ConfigError::Internal(error.to_string()))
             }
-            other => Err(ConfigError::Conflict(format!(
+            other => Err(ConfigError::conflict(format!(
                 "`algorithm.kind` is \"{}\", but this program runs \"{}\"",
                 other.name(),
                 kind.name
@@ -467,13 +467,13 @@ impl Config {
     }
 
     /// A note where a method that averages several clients has one in each round, and nobody has said so.
-    fn one_client_alone(&self, given: &[String], own: Own) -> Option<String> {
+    fn one_client_alone(&self, given: &[Given], own: Own) -> Option<String> {
         let can = self.algorithm.capabilities();
         let is_known = !own.selection && !matches!(self.algorithm, AlgorithmConfig::Own(_));
         let averages = matches!(can.replies, Replies::Estimates | Replies::OwnRule);
         let has_others = self.partition().map_or(true, |partition| partition.scheme.clients() != Some(1));
         let alone = averages && !can.centralised && !can.chooses_clients && self.schedule.clients() == 1 && has_others;
-        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key == "schedule.clients");
+        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key.path == "schedule.clients");
         (alone && is_known && !is_chosen).then(|| {
             format!(
                 "`schedule.clients` is 1: `{}` then has nothing to average and passes its parameters from client to client, of \
@@ -484,9 +484,9 @@ impl Config {
     }
 
     /// A note where a logistic regression has the step size of networks, and nobody has said so.
-    fn slow_regression(&self, given: &[String], own: Own) -> Option<String> {
+    fn slow_regression(&self, given: &[Given], own: Own) -> Option<String> {
         let is_blr = matches!(self.model, ModelConfig::Blr(_)) && !own.model;
-        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key == "optimizer.lr");
+        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key.path == "optimizer.lr");
         let steps = self.algorithm.capabilities().scheduled_steps && self.optimizer.lr() < SLOW;
         (is_blr && steps && !is_chosen).then(|| {
             format!(

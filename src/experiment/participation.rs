@@ -107,9 +107,9 @@ impl Participation {
 /// * `clients`: the number of clients K
 pub(super) fn planned(rounds: usize, per_round: usize, clients: usize) -> Option<String> {
     if per_round > clients {
-        return Some(format!(
-            "`schedule.clients` is {per_round}, but there are only {clients} clients: every round has all of them"
-        ));
+        let there_are =
+            if clients == 1 { "is only 1 client".to_owned() } else { format!("are only {clients} clients") };
+        return Some(format!("`schedule.clients` is {per_round}, but there {there_are}: every round has all of them"));
     }
     let visits = rounds.saturating_mul(per_round);
     (visits < clients).then(|| {

@@ -1,6 +1,6 @@
 //! Splits the rows of an experiment into the files of sites: the rehearsal of a federation.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::datasets::{Dataset, Targets};
+use crate::datasets::{Dataset, Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::random::Streams;
 use crate::report::csv::text_cell;
-use crate::report::files::{FileError, create_private, write_atomic};
+use crate::report::files::{FileError, create_private, quoted, write_atomic};
 use crate::site::is_formula;
 
 use super::assigned::{Assigned, assigned};
@@ -77,7 +77,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
                        of --sites";
         return Err(RunError::Config(format!("data.leave_out: {problem}")));
     }
-    let Assigned { data, partition, notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
+    let Assigned { data, partition, mut notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
     if let Targets::Classes { names, .. } = &data.train.targets
         && let Some(name) = names.iter().find(|name| is_formula(name))
     {
@@ -87,6 +87,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         )));
     }
     let clients = 0..partition.clients().len();
+    refuse_unknown_class(&data, &partition)?;
     let server = server(config, &data.train, clients.clone().any(|client| !partition.calibration(client).is_empty()))?;
     let names = site_names(clients.len(), partition.names());
     if let Some([first, second]) = alike(partition.clients()).map(|both| both.map(|client| &names[client])) {
@@ -94,6 +95,7 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
             "the clients `{first}` and `{second}` have the same rows; a federation refuses two sites with the same file"
         )));
     }
+    notes.extend(note_on_lost_test_rows(&data, &partition));
     let columns = Names::of(&data.train);
     let tells_counts = config.class_weights()? != ClassWeights::None || config.evaluation.prior_correction;
     // Written beside, under a name of this process, and renamed when it is whole.
@@ -144,6 +146,38 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
     }
     written?;
     Ok(Split { files: clients.map(|client| out.join(client.to_string()).join(SITE)).collect(), notes })
+}
+
+/// Refuses a class that only held-out rows have: sites learn of classes from their training rows.
+fn refuse_unknown_class(data: &TrainTest, partition: &Partition) -> Result<(), RunError> {
+    let (Targets::Classes { labels, names }, Targets::Classes { labels: of_test, .. }) =
+        (&data.train.targets, &data.test.targets)
+    else {
+        return Ok(());
+    };
+    let trained: BTreeSet<usize> = partition.clients().iter().flatten().map(|row| labels[*row]).collect();
+    let mut held_out = (0..partition.clients().len()).flat_map(|client| {
+        let train = partition.validation(client).iter().chain(partition.calibration(client)).map(|row| labels[*row]);
+        train.chain(partition.test(client).iter().map(|row| of_test[*row]))
+    });
+    match held_out.find(|class| !trained.contains(class)) {
+        None => Ok(()),
+        Some(class) => Err(RunError::Config(format!(
+            "the class `{}` is in held-out rows alone, and sites know classes from their training rows; hold out fewer rows, \
+             take another seed, or leave the rows of this class out",
+            quoted(&names[class])
+        ))),
+    }
+}
+
+/// A note on test rows that no client with training rows has, so that they are at no site.
+fn note_on_lost_test_rows(data: &TrainTest, partition: &Partition) -> Option<String> {
+    let at_sites = (0..partition.clients().len()).flat_map(|client| partition.test(client));
+    let (rows, kept) = (data.test.rows(), at_sites.collect::<BTreeSet<_>>().len());
+    (kept < rows).then(|| {
+        let are = if rows - kept == 1 { "is" } else { "are" };
+        format!("{} of the {rows} test rows {are} at no site: no client with training rows has them", rows - kept)
+    })
 }
 
 /// The first two clients that have the same rows, and not none.

@@ -187,7 +187,7 @@ impl Grid {
                 match digest::of_file(Path::new(path)) {
                     Ok(sha256) => drop(tables.insert(path.to_owned(), sha256)),
                     Err(error) if cell.wanted => {
-                        return Err(ConfigError::Conflict(format!("`data.{key}`: cannot read `{path}`: {error}")));
+                        return Err(ConfigError::conflict(format!("`data.{key}`: cannot read `{path}`: {error}")));
                     }
                     Err(_) => {}
                 }

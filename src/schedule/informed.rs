@@ -22,7 +22,7 @@ pub(super) const BANDWIDTH: Key = key(
     "bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, SelectionRule::WORDS),
     T(SelectionRule::Median.word()),
-    "Standard deviation σ of that kernel, h = 2σ² ([C] may mean 0.55, with which the kernel between different particles vanishes beyond some 50 dimensions); or the median rule of SVGD's kernel.",
+    "Standard deviation σ of that kernel, h = 2σ² ([C] may mean 0.55, with which the kernel between different particles vanishes beyond some 50 dimensions); or the rule of SVGD's bandwidth (`reference`, where that is a number).",
 );
 /// The rows from which an answer is computed.
 pub(super) const ROWS: Key = key(

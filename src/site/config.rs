@@ -196,7 +196,7 @@ pub(crate) fn states_are_apart(files: &[PathBuf]) -> Result<(), ConfigError> {
         let state = without_parents(&std::path::absolute(&state).unwrap_or(state));
         let same = known.iter().find(|(other, named)| *other == state && *named != file);
         if let Some((_, other)) = same {
-            return Err(ConfigError::Conflict(format!(
+            return Err(ConfigError::conflict(format!(
                 "{} and {} keep their states in the same directory, {}; give each its own `state`",
                 other.display(),
                 file.display(),
@@ -225,7 +225,7 @@ fn of_table(path: &Path, error: ConfigError) -> ConfigError {
     const TABLES: [&str; 4] = ["csv", "tsv", "gz", "parquet"];
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     match TABLES.contains(&ending.to_ascii_lowercase().as_str()) {
-        true => ConfigError::Conflict(format!(
+        true => ConfigError::conflict(format!(
             "{}: it is a table, and a site's file in TOML is expected, which `fedstein site init {}` writes",
             path.display(),
             path.display()
@@ -249,7 +249,7 @@ impl SiteConfig {
         let shares = [(validation_path, validation_fraction), (calibration_path, calibration_fraction)];
         let share: f64 = shares.iter().filter(|(path, _)| path.is_empty()).map(|(_, share)| **share).sum();
         if share >= 1.0 {
-            return Err(ConfigError::Conflict(format!(
+            return Err(ConfigError::conflict(format!(
                 "{}: `data.validation_fraction` and `data.calibration_fraction` are {share} together, which leaves no training \
                  rows; they must be less than 1",
                 path.display()
@@ -260,7 +260,7 @@ impl SiteConfig {
         if let Some((key, _)) =
             named.into_iter().find(|(_, columns)| !name_column.is_empty() && columns.contains(name_column))
         {
-            return Err(ConfigError::Conflict(format!(
+            return Err(ConfigError::conflict(format!(
                 "{}: `data.name_column` is the name of a further column, but `{key}` names `{name_column}` too",
                 path.display()
             )));

@@ -54,7 +54,7 @@ pub(super) fn or_near(name: &str, known: &[&str]) -> String {
 /// There is none, or one has no variants, a name that is not one or a key that is unknown or does not accept its value.
 pub(super) fn axes(vary: &Table, lines: &Lines) -> Result<Vec<Axis>, ConfigError> {
     if vary.is_empty() {
-        return Err(ConfigError::Conflict(format!(
+        return Err(ConfigError::conflict(format!(
             "{}: nothing varies; a study has at least one variant, such as [vary.method.newton]",
             lines.at(VARY)
         )));
@@ -75,7 +75,7 @@ fn axis(name: &str, value: &Value, lines: &Lines) -> Result<Axis, ConfigError> {
     if COLUMNS.contains(&name) || known_metric(name).is_ok() {
         let problem =
             format!("{}: an axis cannot be named `{name}`, which is a column of the results", lines.at(&path));
-        return Err(ConfigError::Conflict(problem));
+        return Err(ConfigError::conflict(problem));
     }
     let Some(table) = value.as_table() else { return Err(refuse(&path, value, &forms)) };
     let variants = match table.values().all(Value::is_table) {
@@ -83,7 +83,7 @@ fn axis(name: &str, value: &Value, lines: &Lines) -> Result<Axis, ConfigError> {
         false => of_values(&path, table, lines),
     }?;
     if variants.is_empty() {
-        return Err(ConfigError::Conflict(format!("{}: `{path}` has no variants; it is {forms}", lines.at(&path))));
+        return Err(ConfigError::conflict(format!("{}: `{path}` has no variants; it is {forms}", lines.at(&path))));
     }
     Ok(Axis { name: name.to_owned(), variants })
 }
@@ -126,7 +126,7 @@ fn of_values(path: &str, table: &Table, lines: &Lines) -> Result<Vec<Variant>, C
         let name = shown(value);
         named(&name, &place)?;
         if variants.iter().any(|variant| variant.name == name) {
-            return Err(ConfigError::Conflict(format!("{place}: `{path}.{VALUES}` has {} twice", quoted(&name))));
+            return Err(ConfigError::conflict(format!("{place}: `{path}.{VALUES}` has {} twice", quoted(&name))));
         }
         let keys = Keys::one(key, value.clone(), place.clone());
         keys.check()?;
@@ -149,6 +149,6 @@ fn shown(value: &Value) -> String {
 fn named(name: &str, place: &str) -> Result<(), ConfigError> {
     match name.trim().is_empty() || name.chars().any(char::is_control) {
         false => Ok(()),
-        true => Err(ConfigError::Conflict(format!("{place}: `{}` is not a name; it is a line of text", quoted(name)))),
+        true => Err(ConfigError::conflict(format!("{place}: `{}` is not a name; it is a line of text", quoted(name)))),
     }
 }

@@ -144,7 +144,7 @@ impl Study {
 
     /// The error about a key of the file.
     pub fn wrong(&self, key: &str, problem: &str) -> ConfigError {
-        ConfigError::Conflict(format!("{}: `{key}`: {problem}", self.lines.at(key)))
+        ConfigError::conflict(format!("{}: `{key}`: {problem}", self.lines.at(key)))
     }
 
     /// The axis whose variants are compared.
@@ -216,9 +216,9 @@ impl Study {
             for written in axis.variants.iter().flat_map(|variant| variant.keys.iter()) {
                 let sets = |other: &&Axis| other.variants.iter().any(|v| v.keys.place(&written.path).is_some());
                 if let Some(other) = self.axes[..at].iter().find(sets) {
-                    return Err(ConfigError::Conflict(format!(
+                    return Err(ConfigError::conflict(format!(
                         "{}: `{}` varies in [vary.{}] and in [vary.{}]; one of them would have no effect",
-                        written.place, written.path, other.name, axis.name
+                        written.at, written.path, other.name, axis.name
                     )));
                 }
             }
@@ -273,7 +273,7 @@ fn top_level(name: &str, value: &Value, lines: &Lines) -> Result<(), ConfigError
 fn base(path: &Path, lines: &Lines) -> Result<Keys, ConfigError> {
     let text = read_text(path).map_err(|error| {
         let (at, path) = (lines.at(BASE.name), path.display());
-        ConfigError::Conflict(format!("{at}: `base`: cannot read the config `{path}`: {error}"))
+        ConfigError::conflict(format!("{at}: `base`: cannot read the config `{path}`: {error}"))
     })?;
     let name = path.display().to_string();
     let source = Source { name: &name, text: &text };

@@ -1,46 +1,35 @@
 //! Keys of configs, each with the file and the line that wrote it.
 
-use fedstein_schema::flat;
+use fedstein_schema::{Given, flat};
 use toml::{Table, Value};
 
 use crate::experiment::config::schema;
 use crate::experiment::schema::{ConfigError, Overrides};
 
-/// A key with its value.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The key, `section.key`, or `key` at the top of a config.
-    pub path: String,
-    /// Its value.
-    pub value: Value,
-    /// File and line.
-    pub place: String,
-}
-
 /// Keys of a config.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<Written>);
+pub struct Keys(Vec<Given>);
 
 impl Keys {
     /// The keys in a table of sections; `at` says where a path within the table stands.
     pub fn of(table: &Table, at: &dyn Fn(&str) -> String) -> Self {
-        let written = |(path, value): (String, &Value)| Written { place: at(&path), path, value: value.clone() };
+        let written = |(path, value): (String, &Value)| Given { at: at(&path), path, value: value.clone() };
         Self(flat(table).map(written).collect())
     }
 
     /// A single key.
-    pub fn one(path: &str, value: Value, place: String) -> Self {
-        Self(vec![Written { path: path.to_owned(), value, place }])
+    pub fn one(path: &str, value: Value, at: String) -> Self {
+        Self(vec![Given { path: path.to_owned(), value, at }])
     }
 
     /// The keys in their order.
-    pub fn iter(&self) -> impl Iterator<Item = &Written> {
+    pub fn iter(&self) -> impl Iterator<Item = &Given> {
         self.0.iter()
     }
 
     /// Where a key stands.
     pub fn place(&self, path: &str) -> Option<&str> {
-        self.0.iter().find(|written| written.path == path).map(|written| written.place.as_str())
+        self.0.iter().find(|written| written.path == path).map(|written| written.at.as_str())
     }
 
     /// Checks that every key exists and accepts its value, and that a study may set it.
@@ -48,13 +37,13 @@ impl Keys {
     /// # Errors
     /// The first key that does not, with its place.
     pub fn check(&self) -> Result<(), ConfigError> {
-        for Written { path, value, place } in &self.0 {
+        for Given { path, value, at } in &self.0 {
             if let Some(instead) = not_of_a_run(path) {
-                return Err(ConfigError::Conflict(format!("{place}: `{path}` is not set in a study: {instead}")));
+                return Err(ConfigError::conflict(format!("{at}: `{path}` is not set in a study: {instead}")));
             }
             let set = vec![format!("{path}={value}")];
             let checked = schema().check_overrides(&Overrides { set, ..Overrides::default() });
-            checked.map_err(|error| error.placed(place))?;
+            checked.map_err(|error| error.placed(at))?;
         }
         Ok(())
     }
@@ -62,7 +51,7 @@ impl Keys {
     /// The keys as a table of sections.
     pub fn table(&self) -> Table {
         let mut table = Table::new();
-        for Written { path, value, .. } in &self.0 {
+        for Given { path, value, .. } in &self.0 {
             match path.split_once('.') {
                 None => drop(table.insert(path.clone(), value.clone())),
                 Some((section, key)) => {

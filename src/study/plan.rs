@@ -7,12 +7,12 @@ use toml::Table;
 
 use super::axes::Axis;
 use super::file::Study;
-use super::keys::{Keys, Written};
+use super::keys::Keys;
 use crate::datasets::source::FILE_KEYS;
 use crate::error::RunError;
 use crate::experiment::Config;
 use crate::experiment::config::schema;
-use crate::experiment::schema::{ConfigError, list};
+use crate::experiment::schema::{ConfigError, Given, list, places};
 use crate::metrics::Metric;
 use crate::reproduce::curve::label;
 use crate::reproduce::figure::{Along, Claim, Panel, Seeds, Series, Statistic, Term};
@@ -77,20 +77,14 @@ impl<'s> Plan<'s> {
         let cell = &self.grid.cells[run.cell];
         let place = self.place(cell.panel / self.metrics.len(), cell.series);
         let keys = || layers(self.study, &place).flat_map(Keys::iter);
-        // Other keys in it are remedies.
-        let is_of_key = |key: &&Written| {
-            let path = &key.path;
-            message.starts_with(&format!("{path} = ")) || message.contains(&format!("({path})"))
-        };
-        let is_of_table = |key: &&Written| {
+        let is_of_table = |key: &&Given| {
             let is_table = key.path.strip_prefix("data.").is_some_and(|key| FILE_KEYS.contains(&key));
             let path = key.value.as_str().filter(|path| is_table && !path.is_empty());
             path.and_then(|path| std::path::absolute(path).ok())
                 .is_some_and(|path| message.contains(&path.display().to_string()))
         };
-        let written = keys().find(is_of_key).or_else(|| keys().find(is_of_table));
-        let at = written.map_or_else(|| named(self.study, &place), |key| key.place.clone());
-        ConfigError::Conflict(message).placed(&at)
+        let written = places(&message, keys()).or_else(|| Some(keys().find(is_of_table)?.at.clone()));
+        ConfigError::conflict(message).placed(&written.unwrap_or_else(|| named(self.study, &place)))
     }
 
     /// The index of the cell of a variant in a setting.
@@ -131,7 +125,7 @@ fn not_too_many(study: &Study, seeds: u64) -> Result<(), ConfigError> {
     if runs <= MOST_RUNS {
         return Ok(());
     }
-    Err(ConfigError::Conflict(format!(
+    Err(ConfigError::conflict(format!(
         "{}: every combination of variants with every seed is {runs} runs; a study has at most {MOST_RUNS}",
         study.file
     )))
@@ -274,7 +268,7 @@ impl<'s> Checked<'s> {
         let kind = table.get(section).and_then(|keys| keys.get("kind")?.as_str());
         let users = schema().section(section).map(|section| section.users(name)).unwrap_or_default();
         Err(ConfigError::NotUsed {
-            at: key.place.clone(),
+            at: key.at.clone(),
             path: key.path.clone(),
             section: section.into(),
             kind: kind.unwrap_or_default().into(),
@@ -386,7 +380,9 @@ fn named(study: &Study, place: &[usize]) -> String {
 
 /// An error about a cell's config at the file and line that wrote the key.
 fn located(study: &Study, place: &[usize], error: ConfigError) -> ConfigError {
-    let written = error.key().and_then(|key| layers(study, place).find_map(|keys| keys.place(key)));
-    let place = written.map_or_else(|| named(study, place), str::to_owned);
-    error.placed(&place)
+    let written = match &error {
+        ConfigError::Conflict { problem, .. } => places(problem, layers(study, place).flat_map(Keys::iter)),
+        other => other.key().and_then(|key| layers(study, place).find_map(|keys| keys.place(key))).map(str::to_owned),
+    };
+    error.placed(&written.unwrap_or_else(|| named(study, place)))
 }

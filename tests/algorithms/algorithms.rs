@@ -402,7 +402,7 @@ fn small_dsvgd(rounds: usize, clients: usize, keys: &str) -> Experiment {
 #[test]
 fn a_density_that_underflows_has_no_effect() {
     // At d = 502 the public codes' factor is exactly 0 in f32, so Θ is that of no densities, bit for
-    // bit. With 20 particles fedstein knows it beforehand and skips the densities; with 5 it computes with 1e-250.
+    // bit.
     for particles in [5, 20] {
         let with = |kde: &str| {
             let mut experiment =

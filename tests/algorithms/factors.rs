@@ -12,7 +12,7 @@ use fedstein::experiment::{RoundRecord, run};
 use fedstein::models::{Architecture, Batch, Layout, Network, ParticleModel, Prior, PriorTerm, Task};
 use fedstein::protocol::ClientId;
 
-use crate::common::{bits, outcome, small_digits};
+use crate::common::{bits, experiment, outcome, small_digits, try_run};
 use crate::driven::{Driven, sites};
 
 // --------------------------------------------------------------------------------- clients with Gaussian likelihoods
@@ -163,6 +163,32 @@ fn the_advice_about_one_hot_densities_depends_on_the_algorithm() {
     assert!(exact.iter().all(|note| note.contains("a smaller one forgets less")), "{exact:?}");
     let barycenter = advice(1, "kind = \"fedwba\"");
     assert!(barycenter.iter().all(|note| !note.contains("forgets less")), "{barycenter:?}");
+}
+
+// ------------------------------------------------------------------------------------- densities of the public codes
+
+#[test]
+fn where_the_public_codes_density_says_nothing_the_prior_is_in_every_local_score() {
+    // A logistic regression on twonorm has d = 21. Of an isolated centre's score the public codes leave 2.6e-7 with 20
+    // particles and .074 with 6 (docs/algorithms.md): the first is as good as none.
+    let twonorm = |particles: usize, keys: &str| {
+        experiment(&format!(
+            "rounds = 4\n[data]\nkind = \"twonorm\"\ntrain_limit = 300\n[model]\nkind = \"blr\"\n[partition]\nclients = 3\n\
+             [algorithm]\nparticles = {particles}\nlocal_steps = 5\nkde_bandwidth = 0.55\n{keys}"
+        ))
+    };
+    for kind in ["dsvgd\"\nfactors = \"with-prior\"", "dsvgd\"\nfactors = \"paper\"", "u-dsvgd\""] {
+        let run = |particles, kde: &str| {
+            bits(&outcome(&twonorm(particles, &format!("kde = \"{kde}\"\nkind = \"{kind}"))))
+        };
+        assert!(run(20, "reference") == run(20, "off"), "{kind}");
+        assert!(run(6, "reference") != run(6, "off"), "{kind}");
+        assert!(run(20, "exact") != run(20, "off"), "{kind}");
+    }
+    // The server of P-DSVGD would learn nothing.
+    let refused = try_run(&twonorm(20, "kind = \"p-dsvgd\"\nkde = \"reference\"")).unwrap_err().to_string();
+    assert!(refused.contains("they are next to 0 in d = 21 dimensions"), "{refused}");
+    assert!(try_run(&twonorm(6, "kind = \"p-dsvgd\"\nkde = \"reference\"")).is_ok());
 }
 
 // ------------------------------------------------------------------------------------------- personal predictions

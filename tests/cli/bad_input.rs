@@ -28,6 +28,22 @@ fn an_unknown_key_is_refused_with_the_nearest() {
 }
 
 #[test]
+fn keys_that_conflict_with_each_other_or_with_the_rows_are_refused_with_their_lines() {
+    let place = Place::new();
+    place.write("mine.toml", "[algorithm]\nkind = \"dsvgd\"\n[schedule]\nclients = 3\n[partition]\nclients = 4\n");
+    place.refuses("train mine.toml", &["mine.toml, lines 2 and 4: algorithm kind `dsvgd` moves one client a round"]);
+    place.refuses("train mine.toml --set schedule.clients=2", &["mine.toml, line 2 and --set: algorithm kind `dsvgd`"]);
+    place.write("mine.toml", "[data]\ntest_fraction = 0.5\n[partition]\nclients = 4000\n");
+    place.refuses("train mine.toml", &["mine.toml, line 4: partition.clients = 4000: there are only"]);
+    place.write("mine.toml", "[partition]\nkind = \"label-ratio\"\nclients = 2\n");
+    place.refuses("train mine.toml", &["mine.toml, line 2: partition kind `label-ratio`: it mixes two classes"]);
+    place.write("table.csv", "a,b,y\n1,2,x\n2,1,z\n");
+    place.write("mine.toml", "[data]\nkind = \"csv\"\npath = \"table.csv\"\ntarget = \"z\"\n");
+    place.refuses("train mine.toml", &["mine.toml, line 4: ", "table.csv: no column `z` (data.target)"]);
+    assert_eq!(place.names("."), ["mine.toml", "table.csv"]);
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_refused_with_the_expected_type() {
     refused("--set rounds=two", &["`rounds` cannot be \"two\"", "a whole number"]);
     refused("--set algorithm.particles=2.5", &["`algorithm.particles` cannot be 2.5", "a whole number"]);

@@ -51,6 +51,47 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
 }
 
 #[test]
+fn a_class_that_only_held_out_rows_have_is_refused_before_sites_are_written() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, if i == 7 { "rare" } else { ["a", "b"][i % 2] });
+    place.write("table.csv", "x,z,y\n".to_owned() + &(0..40).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set partition.clients=2 --set rounds=1 \
+                --set partition.validation=0.4 --set algorithm.particles=2 --set algorithm.local_steps=1";
+    // Of eight seeds some hold the only row out, for the test or for validation.
+    let refused = (1..=8).filter(|seed| {
+        let split = place.command(&format!("site split {keys} --set seed={seed} --out sites-{seed}")).output().unwrap();
+        let is_refused = String::from_utf8_lossy(&split.stderr).contains("the class `rare` is in held-out rows alone");
+        let ended = (split.status.code(), place.path(&format!("sites-{seed}")).exists());
+        assert_eq!(ended, if is_refused { (Some(2), false) } else { (Some(0), true) });
+        is_refused
+    });
+    let refused = refused.count();
+    assert!((1..8).contains(&refused), "{refused}");
+}
+
+#[test]
+fn test_rows_of_clients_without_training_rows_are_noted_as_lost() {
+    let place = Place::new();
+    // Six clients have one row each; which of them are test rows depends on the seed.
+    let client = |i: usize| if i % 10 == 7 { format!("solo-{i}") } else { ["A", "B"][i % 2].to_owned() };
+    let row =
+        |i: usize| format!("{},{},{},{}\n", i * 7 % 13, i * 5 % 11, client(i), ["a", "b"][usize::from(i * 7 % 13 > 6)]);
+    place.write("table.csv", "x,z,c,y\n".to_owned() + &(0..60).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.client_column=c \
+                --set partition.kind=by-column --set data.test_fraction=0.4";
+    let printed = place.works(&format!("site split {keys} --out sites"));
+    let sites = place.names("sites").len() - 1;
+    let rows = |name: &str| {
+        let files = (0..sites).map(|site| format!("sites/{site}/{name}.csv"));
+        files.filter(|file| place.path(file).exists()).map(|file| place.text(&file).lines().count() - 1).sum::<usize>()
+    };
+    let lost = 60 - rows("train") - rows("test");
+    assert!(lost > 1 && lost == 8 - sites, "{lost} {sites}");
+    let words = format!("{lost} of the {} test rows are at no site", rows("test") + lost);
+    assert!(printed.stderr.contains(&words), "{}", printed.stderr);
+}
+
+#[test]
 fn the_sites_of_a_regression_with_held_out_rows_train_to_its_bits() {
     let place = Place::new();
     let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, 400 + (i * i) % 97);

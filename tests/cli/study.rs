@@ -493,7 +493,11 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
     );
     refused(
         "[vary.m.a]\nalgorithm.kind = \"scaffold\"\n[vary.m.b]\n[vary.n.c]",
-        &["s.toml, m=a n=c", "optimizer kind `sgd`"],
+        &["s.toml, line 2: algorithm kind `scaffold`", "optimizer kind `sgd`"],
+    );
+    refused(
+        "[vary.m.a]\nalgorithm.kind = \"dsvgd\"\n[vary.n.c]\n[vary.n.d]\nschedule.clients = 2",
+        &["s.toml, lines 2 and 5: algorithm kind `dsvgd` moves one client a round, but `schedule.clients` is 2"],
     );
     place.write("base.toml", "[model]\nhiden = [5]\n");
     refused("base = \"base.toml\"\n[vary.m.a]", &["base.toml, line 2", "`model.hiden`", "`model.hidden`"]);

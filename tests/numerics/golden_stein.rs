@@ -359,6 +359,26 @@ fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow()
 }
 
 #[test]
+fn a_density_is_negligible_where_less_than_a_hundredth_of_its_exact_score_is_left_at_equal_centres() {
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
+    let mut counts = [0; 2];
+    for (n, d) in [1, 2, 6, 20, 100].into_iter().flat_map(|n| (1..40).map(move |d| (n, d))) {
+        let centres = particles(&Array2::from_elem((n, d), 0.3), &session);
+        let near = particles(&Array2::from_elem((1, d), 0.3 + 1e-6), &session);
+        let density = |mode| Kde::new(&centres, KdeConfig { mode, bandwidth: KdeBandwidth::Fixed(0.55) }).unwrap();
+        let norm = |mode| density(mode).score(&near).unwrap().evaluate(&near).row_norms().unwrap()[0];
+        let left = norm(KdeMode::Reference) / norm(KdeMode::Exact);
+        let is_negligible = density(KdeMode::Reference).is_negligible();
+        counts[usize::from(is_negligible)] += 1;
+        // The bound on the sum over the centres is (N + 1)/N times the sum.
+        let bound = 0.01 * n as f64 / (n + 1) as f64;
+        assert!(if is_negligible { left < 0.01 } else { left > 0.99 * bound }, "N = {n}, d = {d}: {left}");
+        assert!(density(KdeMode::Off).is_negligible() && !density(KdeMode::Exact).is_negligible());
+    }
+    assert!(counts.iter().all(|count| *count > 30), "{counts:?}");
+}
+
+#[test]
 fn two_far_centres_give_a_constant_drift_as_one_hot_densities_do() {
     // ∇log q − ∇log t with single centres is (c_q − c_t)/λ², wherever the particle is.
     let session = Session::open::<Flex>(Precision::F64).unwrap();

@@ -113,17 +113,17 @@ fn refusal(config: &PartitionScheme, data: &Dataset) -> Option<Refusal> {
             if *labels > present {
                 certain(format!("partition.labels = {labels}: must be from 1 to {present}"))
             } else if clients * labels < present {
-                certain(format!("partition `{}`: {clients} clients with {labels} labels each", config.kind()))
+                certain(format!("partition kind `{}`: {clients} clients with {labels} labels each", config.kind()))
             } else {
                 // A holder goes without rows of a class where there are fewer rows than holders; under pfedgp's weights
                 // from 0.4 to 0.6 also where there are up to half as many again, and all clients may hold a class.
                 let scarce = counts.iter().any(|&count| 2 * count < 3 * clients + 2);
-                let words = format!("partition `{}`: client", config.kind());
+                let words = format!("partition kind `{}`: client", config.kind());
                 scarce.then_some(Refusal { is_certain: false, words })
             }
         }
         PartitionScheme::LabelRatio(_) if classes != 2 => {
-            certain(format!("partition `label-ratio`: it mixes two classes, these data have {classes}"))
+            certain(format!("partition kind `label-ratio`: it mixes two classes, these data have {classes}"))
         }
         PartitionScheme::LabelRatio(LabelRatio { ratio, .. }) if ratio.iter().sum::<f64>() == 0.0 => {
             certain("partition.ratio = ".into())
@@ -329,7 +329,7 @@ fn errors_state_both_numbers_and_a_remedy() {
     assert!(message(labels(2, 4), &data).contains("must be from 1 to 3"));
     assert!(message(labels(2, 0), &data).contains("must be from 1 to 3"));
     let cyclic = |clients, labels| PartitionScheme::CyclicLabels(CyclicLabels { clients, labels });
-    assert!(message(cyclic(2, 1), &data).starts_with("partition `cyclic-labels`: 2 clients with 1 labels each"));
+    assert!(message(cyclic(2, 1), &data).starts_with("partition kind `cyclic-labels`: 2 clients with 1 labels each"));
     assert!(message(cyclic(2, 1), &data).contains("no client would hold c2"));
     assert!(message(cyclic(2, 4), &data).contains("must be from 1 to 3"));
     let ratio = |ratio| PartitionScheme::LabelRatio(LabelRatio { clients: 4, ratio });
@@ -544,7 +544,7 @@ fn impossible_labels_and_shares_are_refused_by_key() {
     }
     assert!(
         assign(PartitionScheme::Pfedgp(Pfedgp { clients: 1, labels: 1 }), &data)
-            .starts_with("partition `pfedgp`: 1 clients")
+            .starts_with("partition kind `pfedgp`: 1 clients")
     );
     for validation in [-0.1, 1.0, f64::NAN] {
         let config = PartitionConfig { scheme: PartitionScheme::Iid(Iid { clients: 2 }), validation, calibration: 0.0 };

@@ -59,15 +59,15 @@ impl Density {
 pub(super) struct Cavity {
     kde: KdeConfig,
     model: Arc<dyn Model>,
-    /// The density of Θ; `None` where q has no density of particles.
+    /// The density of Θ; `None` where q has none, or a negligible one.
     q: Option<Density>,
-    /// The density of Θ_k; `None` where the client has no factor yet.
+    /// The density of Θ_k; `None` where the client has no factor yet, or a negligible one.
     t: Option<Density>,
     /// Whether q is p0 in closed form (the printed first round).
     q_is_prior: bool,
     /// The weight of ∇ log p0 in the local score.
     pub prior_weight: f64,
-    /// Whether the scores of all densities are 0. No factor is kept then, and nothing is distilled.
+    /// Whether the scores of all densities are negligible, and taken for 0. No factor is kept then, and nothing is distilled.
     pub zero_score: bool,
     /// The bandwidth λ.
     lambda: f64,
@@ -85,14 +85,14 @@ impl Cavity {
         let Start { model, theta, factor, visited, round, clients } = *start;
         let q = Density::new(theta.clone(), kde)?;
         let t = Density::new(factor.clone(), kde)?;
-        let zero_score = q.kde.has_zero_score() && t.kde.has_zero_score();
-        // Densities without a score carry no prior: then the local score has to contain all of it.
+        let zero_score = q.kde.is_negligible() && t.kde.is_negligible();
+        // Densities without a score contain no prior: then the local score has to contain all of it.
         let form = if zero_score { Factors::WithPrior } else { form };
         let lambda = q.kde.lambda();
         // A single client's factor is all of q: its cavity is 1, up to the prior.
         let alone = clients == 1 && form != Factors::Paper;
         let (q, t, q_is_prior, prior_weight) = match form {
-            _ if alone => (None, None, false, 1.0),
+            _ if alone || zero_score => (None, None, false, 1.0),
             Factors::WithPrior => (Some(q), Some(t), false, 1.0),
             Factors::Paper => ((round > 1).then_some(q), visited.then_some(t), round == 1, 0.0),
         };
@@ -137,8 +137,8 @@ impl Cavity {
     /// The device does not answer.
     pub fn effective_sample_size(&self, at: &Particles) -> Result<Option<f64>, RunError> {
         match &self.q {
-            Some(q) if !self.zero_score => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
-            _ => Ok(None),
+            Some(q) => Ok(Some(mean(&q.kde.effective_sample_size(at)?))),
+            None => Ok(None),
         }
     }
 

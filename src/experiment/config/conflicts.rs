@@ -70,7 +70,7 @@ impl Config {
             self.calibration_conflict(data.properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
-            Some(conflict) => Err(ConfigError::Conflict(conflict)),
+            Some(conflict) => Err(ConfigError::conflict(conflict)),
             None => Ok(()),
         }
     }
@@ -90,7 +90,7 @@ impl Config {
             self.calibration_conflict(properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
-            Some(conflict) => Err(ConfigError::Conflict(conflict)),
+            Some(conflict) => Err(ConfigError::conflict(conflict)),
             None => Ok(()),
         }
     }
@@ -245,11 +245,12 @@ impl Config {
         }
         let clients = clients?;
         (scheduled > clients).then(|| {
+            let (verb, plural) = if clients == 1 { ("is", "") } else { ("are", "s") };
             let there_are = match self.rows_are_at_sites() {
-                true => format!("{clients} sites"),
-                false => format!("`partition.clients` = {clients} clients"),
+                true => format!("{clients} site{plural}"),
+                false => format!("`partition.clients` = {clients} client{plural}"),
             };
-            format!("`schedule.clients` is {scheduled}, but there are only {there_are}")
+            format!("`schedule.clients` is {scheduled}, but there {verb} only {there_are}")
         })
     }
 

@@ -89,7 +89,7 @@ const KEYS: &[Key] = &[
         "robust_trim",
         Float(Interval::HALF),
         F(0.3),
-        "Share of the replies that is left out at either end (`fedwba`: the share that is farthest from the median set).",
+        "Share of the replies that is left out at either end, their number rounded down (`fedwba`: the share that is farthest from the median set).",
     ),
     key(
         "outlier_scores",

@@ -72,7 +72,7 @@ const BANDWIDTH: Key = key(
     "bandwidth",
     Accepts::NumberOr(Interval::POSITIVE, BandwidthRule::WORDS),
     T(BandwidthRule::Reference.word()),
-    "h, as a number or a rule on the distances r: `reference` median of all r² / log(N+1), `paper` (median of r, pairs)² / log N, `pyro` median of r², pairs / log(N+1), `full-matrix` (median of all r)² / log N.",
+    "h, as a number or a rule on the distances r: `reference` median of all r² / log(N+1), `paper` (median of r, pairs)² / log N, `pyro` median of r², pairs / log(N+1), `full-matrix` (median of all r)² / log N; `laplacian` has r in the place of r².",
 )
 .paper(T(BandwidthRule::Paper.word()));
 const MEDIAN: Key = key(

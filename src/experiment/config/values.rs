@@ -28,7 +28,7 @@ impl Config {
                 let Some(value) = keys.get(known.name) else { continue };
                 known.accepts.check(value).map_err(|valid| {
                     let path = section.path(known.name);
-                    ConfigError::Conflict(format!("`{path}` cannot be {value}; it must be {valid}"))
+                    ConfigError::conflict(format!("`{path}` cannot be {value}; it must be {valid}"))
                 })?;
             }
         }
@@ -50,7 +50,7 @@ impl Config {
     /// The config as a table of its keys.
     fn table(&self) -> Result<Table, ConfigError> {
         Table::try_from(self).map_err(|error| {
-            ConfigError::Conflict(format!(
+            ConfigError::conflict(format!(
                 "a value of the config cannot be written as a file, where a run keeps it: {error}"
             ))
         })
