@@ -116,19 +116,14 @@ impl ModelCard {
             }
         }
         let is_scale = |x: &f64| x.is_finite() && *x != 0.0;
-        let (widths, finite) = match &self.normalisation.features {
-            FeatureScale::Identity => (true, true),
-            FeatureScale::AffineAll { scale, offset } => (true, is_scale(scale) && offset.is_finite()),
-            FeatureScale::PerColumn { shift, scale, .. } => (
-                shift.len() == self.features && scale.len() == self.features,
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
-            FeatureScale::PerChannel { shift, scale } => (
-                !shift.is_empty() && shift.len() == scale.len() && self.features.is_multiple_of(shift.len()),
-                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale),
-            ),
+        let finite = match &self.normalisation.features {
+            FeatureScale::Identity => true,
+            FeatureScale::AffineAll { scale, offset } => is_scale(scale) && offset.is_finite(),
+            FeatureScale::PerColumn { shift, scale, .. } | FeatureScale::PerChannel { shift, scale } => {
+                shift.iter().all(|x| x.is_finite()) && scale.iter().all(is_scale)
+            }
         };
-        if !widths {
+        if !self.normalisation.features.fits(self.features) {
             return wrong("normalisation.features", format!("does not belong to {} features", self.features));
         }
         let target = self.normalisation.target.as_ref();
@@ -137,7 +132,16 @@ impl ModelCard {
         {
             return wrong("normalisation", "divides by a number that is 0 or not finite".into());
         }
-        let classes = self.classes.as_ref().map_or(0, Vec::len);
+        let Some(classes) = self.classes.as_ref().map(Vec::len) else {
+            if self.prior_correction.is_some() {
+                return wrong("prior_correction", "is one of classes, and a regression has none".into());
+            }
+            let calibration = self.calibration.as_ref();
+            if calibration.is_some_and(|of| of.temperature.is_some() || of.vector.is_some() || of.isotonic.is_some()) {
+                return wrong("calibration", "maps probabilities of classes, and a regression has none".into());
+            }
+            return calibration.map_or(Ok(()), Recalibration::check);
+        };
         if let Some(log_ratios) = &self.prior_correction
             && (log_ratios.len() != classes || !log_ratios.iter().all(|ratio| ratio.is_finite()))
         {
@@ -211,6 +215,18 @@ mod tests {
         assert!(message(&|card| card.classes = Some(vec!["a".into()])).starts_with("`classes` has 1;"));
         let scale = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![0.0], scale: vec![1.0] };
         assert!(message(&|card| card.normalisation.features = scale.clone()).contains("does not belong to 4 features"));
+        // A regression has no probabilities of classes to correct.
+        let regression = |change: &dyn Fn(&mut ModelCard)| {
+            message(&|card| {
+                card.classes = None;
+                change(card);
+            })
+        };
+        let correction = regression(&|card| card.prior_correction = Some(Vec::new()));
+        assert!(correction.starts_with("`prior_correction` is one of classes"), "{correction}");
+        let map = Recalibration { rows: 5, temperature: Some(2.0), vector: None, isotonic: None, conformal: None };
+        let calibration = regression(&|card| card.calibration = Some(map.clone()));
+        assert!(calibration.starts_with("`calibration` maps probabilities"), "{calibration}");
         let target = Some(TargetScale { mean: 0.0, sd: 0.0 });
         assert!(message(&|card| card.normalisation.target = target).starts_with("`normalisation` divides by"));
     }

@@ -71,6 +71,17 @@ pub struct TargetScale {
 }
 
 impl FeatureScale {
+    /// Whether the scale belongs to so many columns.
+    pub fn fits(&self, columns: usize) -> bool {
+        match self {
+            Self::Identity | Self::AffineAll { .. } => true,
+            Self::PerColumn { shift, scale, .. } => shift.len() == columns && scale.len() == columns,
+            Self::PerChannel { shift, scale } => {
+                !shift.is_empty() && shift.len() == scale.len() && columns.is_multiple_of(shift.len())
+            }
+        }
+    }
+
     /// `(x - min) / (max - min)` per column of the features `[n, p]`; a constant column keeps its scale.
     pub fn minmax(features: &Array2<f32>) -> Self {
         let columns = features.axis_iter(Axis(1)).map(|column| {

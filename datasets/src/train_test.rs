@@ -89,13 +89,20 @@ impl TrainTest {
         Self::from_rows(train, test, normalise)
     }
 
-    /// Checks that training and test rows fit together, as [`TrainTest::from_rows`] does: the fields are public, and may
-    /// have changed since.
+    /// Checks that training and test rows fit together, as [`TrainTest::from_rows`] does, and the scale of their features: the
+    /// fields are public, and may have changed since.
     ///
     /// # Errors
     /// [`DataError::Rows`] with the first field that does not fit.
     pub fn check(&self) -> Result<(), DataError> {
-        fit_together(&self.train, &self.test)
+        fit_together(&self.train, &self.test)?;
+        match self.normalisation.features.fits(self.train.width()) {
+            true => Ok(()),
+            false => Err(DataError::Rows {
+                name: self.train.name.clone(),
+                problem: format!("the scale of the features does not belong to {} of them", self.train.width()),
+            }),
+        }
     }
 
     /// Applies a scale of the features to both, and computes that of a real target from the training rows.
@@ -171,6 +178,7 @@ fn fit_together(train: &Dataset, test: &Dataset) -> Result<(), DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ColumnScale;
     use ndarray::{Array2, array};
     use rand::{SeedableRng, rngs::ChaCha8Rng};
 
@@ -243,6 +251,10 @@ mod tests {
         assert!(large.contains("row 0 has the target 1e160; targets must be finite, and below 3.4e38"), "{large}");
         let mut data = TrainTest::from_rows(rows(array![[1.], [3.]]), rows(array![[2.]]), Normalise::Auto).unwrap();
         assert!(data.check().is_ok());
+        let scale = FeatureScale::PerColumn { by: ColumnScale::Standard, shift: vec![0.0; 7], scale: vec![1.0; 7] };
+        let wide = Normalisation { features: scale, ..data.normalisation.clone() };
+        let error = TrainTest { normalisation: wide, ..data.clone() }.check().unwrap_err().to_string();
+        assert!(error.contains("the scale of the features does not belong to 1 of them"), "{error}");
         data.test.features = array![[2., 7.]];
         assert!(data.check().is_err());
     }

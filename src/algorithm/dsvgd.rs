@@ -105,6 +105,7 @@ impl DsvgdConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        keeps_upload: true,
         model_prior: true,
         tilted: true,
         one_client_per_round: true,

@@ -91,6 +91,8 @@ pub struct Capabilities {
     pub centralised: bool,
     /// Clients predict with parameters of their own.
     pub personal: bool,
+    /// With `evaluation.personal` a client predicts with what it uploaded last.
+    pub keeps_upload: bool,
     /// The published parameters have a part that no client trains, such as a head that each has for itself: their scores say
     /// nothing of the method.
     pub untrained_part: bool,
@@ -127,7 +129,7 @@ pub struct Capabilities {
     pub changes: &'static [&'static str],
     /// Those of them that are sums over the client's rows.
     pub row_sums: &'static [&'static str],
-    /// The names of the server's numbers that are columns of `rounds.csv`.
+    /// The names of the numbers of the server, or of all replies, whose mean is then taken, that are columns of `rounds.csv`.
     pub columns: &'static [&'static str],
 }
 
@@ -136,6 +138,7 @@ impl Capabilities {
     pub const FEDERATED: Self = Self {
         centralised: false,
         personal: false,
+        keeps_upload: false,
         untrained_part: false,
         sends_nothing: false,
         model_prior: false,

@@ -147,6 +147,7 @@ impl NewtonConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
+        keeps_upload: true,
         model_prior: true,
         tilted: true,
         curvature: true,

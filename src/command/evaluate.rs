@@ -184,7 +184,8 @@ fn read(
         )
     };
     let taken_alone = (clusters.is_none() && !reading.group_column.is_empty()).then(taken_alone);
-    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && of_targets.name.is_some();
+    let has_another_name = of_targets.name.as_deref().is_some_and(|name| name != target.column);
+    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && has_another_name;
     let note = || {
         format!(
             "the target is column {}, by the index {} of the run's `data.target`; --target names another",

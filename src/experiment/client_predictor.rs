@@ -244,7 +244,7 @@ impl Finished {
 fn has_none(config: &Config, client: &str, is_feature: bool) -> Result<String, RunError> {
     let can = config.algorithm.capabilities();
     let what = format!("client {client} has no predictor of its own and predicts with the global particles");
-    match can.personal {
+    match can.personal || (can.keeps_upload && config.evaluation.personal) {
         true => Ok(format!("{what}: it has never trained")),
         false if is_feature => Ok(what),
         false => Err(RunError::Config(format!(

@@ -308,10 +308,13 @@ fn can_be_added(kind: Kind) -> Result<(), ConfigError> {
     let repeated =
         names().enumerate().find(|(at, name)| *name == "kind" || names().take(*at).any(|before| before == *name));
     for key in kind.keys {
-        if let Some(default) = key.default_for("sound")
-            && let Err(valid) = key.accepts.check(&default)
-        {
-            return refuse(format!("the default of `{}` of kind `{}` must be {valid}", key.name, kind.name));
+        is_name_of_kind(key.name).or_else(|problem| refuse(format!("a key of kind `{}`: {problem}", kind.name)))?;
+        for preset in ["sound", "paper", "reference"] {
+            if let Some(default) = key.default_for(preset)
+                && let Err(valid) = key.accepts.check(&default)
+            {
+                return refuse(format!("the default of `{}` of kind `{}` must be {valid}", key.name, kind.name));
+            }
         }
     }
     match repeated {

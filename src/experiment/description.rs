@@ -157,6 +157,9 @@ fn check_own(config: &Config, algorithm: &dyn Algorithm) -> Result<(), RunError>
     let columns = algorithm.capabilities().columns;
     let mut taken: Vec<&str> = recorder::column_names().collect();
     for name in columns {
+        is_name_of_kind(name).map_err(|problem| {
+            RunError::Config(format!("`Capabilities::columns`, a column of `rounds.csv`: {problem}"))
+        })?;
         if taken.contains(name) {
             return Err(RunError::Config(format!(
                 "`Capabilities::columns` has `{name}`, which `rounds.csv` has already; give the column another name"

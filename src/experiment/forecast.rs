@@ -106,8 +106,8 @@ impl Finished {
     /// * `input`: what the rows are, for messages
     ///
     /// # Errors
-    /// There are no rows, they have another number of columns or are not finite, a file of the run cannot be read, the
-    /// backend is not compiled in or cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
+    /// There are no rows, they have another number of columns or are not finite, a file of the run cannot be read, a key of the
+    /// config has a value that it does not accept, the backend is not compiled in or cannot be opened, the predictions are not finite, the model makes none, or the run has a model of its own
     /// and [`Finished::with_model`] has not handed it over.
     pub fn forecast(&self, config: &Config, features: Array2<f32>, input: &str) -> Result<Forecast, RunError> {
         self.forecast_by(config, None, features, input)
@@ -132,6 +132,7 @@ impl Finished {
     /// # Errors
     /// As [`Self::forecast`], of what is not about rows.
     pub fn forecaster(&self, config: &Config, client: Option<ClientPredictor>) -> Result<Forecaster<'_>, RunError> {
+        config.check_values()?;
         let shape = self.shape();
         let model = self.model(config, &shape)?;
         let width = match (model.task(), &self.card.classes) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::config::Config;
 use super::finished::Finished;
 use crate::datasets::{
-    AskedColumn, DataConfig, NewRows, NewRowsOptions, Reading, RowsOfClient, delimiter, read_new_rows,
+    AskedColumn, DataConfig, Header, NewRows, NewRowsOptions, Reading, RowsOfClient, delimiter, read_new_rows,
 };
 use crate::error::RunError;
 
@@ -38,14 +38,14 @@ impl Finished {
     ) -> Result<NewRows, RunError> {
         let column = client.map(|name| self.rows_of_client(config, name)).transpose()?.flatten();
         let client = column.zip(client).map(|(column, name)| RowsOfClient { key: "--client", column, name });
-        let (mark, reading, others) = match config.data()? {
+        let (mark, header, reading, others) = match config.data()? {
             DataConfig::Csv(csv) => {
                 let is_feature = csv.client_is_feature();
                 let client = Some(csv.client_column).filter(|_| !is_feature);
-                (csv.delimiter, csv.reading, [Some(csv.target), client].into_iter().flatten().collect())
+                (csv.delimiter, csv.header, csv.reading, [Some(csv.target), client].into_iter().flatten().collect())
             }
-            DataConfig::Sites(sites) => (sites.delimiter, sites.reading, vec![sites.target]),
-            _ => (",".to_owned(), Reading::default(), Vec::new()),
+            DataConfig::Sites(sites) => (sites.delimiter, Header::Auto, sites.reading, vec![sites.target]),
+            _ => (",".to_owned(), Header::Auto, Reading::default(), Vec::new()),
         };
         // The file may also contain the columns of the training file that are not features.
         let ignore: Vec<&str> = others.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
@@ -56,7 +56,8 @@ impl Finished {
             Besides::Asked(asked) => (Vec::new(), asked),
         };
         let delimiter = delimiter(&mark)?;
-        let options = NewRowsOptions { delimiter, reading: &reading, ignore: &ignore, beside: &ids, asked, client };
+        let options =
+            NewRowsOptions { delimiter, header, reading: &reading, ignore: &ignore, beside: &ids, asked, client };
         Ok(read_new_rows(input, &self.card, &options)?)
     }
 }

@@ -114,7 +114,7 @@ pub fn run_on(
     let build = |here| algorithm.build(config.setup(&model, (&roster, here), train.width(), initial.clone(), &session));
     let (server, mut fleet) = match config.state_budget(can) {
         None => {
-            let halves = build(here)?;
+            let halves = build(here)?.of_each(clients)?;
             (halves.server, InProcess::new(halves.clients, backend))
         }
         Some(bytes) => {

@@ -172,6 +172,11 @@ impl ClientEvaluator {
     fn outputs(&self, predict: &Predict<'_>, held: &HeldOut, rows: &[usize]) -> Result<Outputs, RunError> {
         let outputs = (predict.function)(held.table.batch(rows.iter().copied(), &self.session).inputs)?;
         let [components, _, width] = outputs.dims();
+        if let Task::Classification { classes } = self.model.task()
+            && width != classes
+        {
+            return Err(RunError::Config(format!("the predictor has {width} classes, and the model has {classes}")));
+        }
         let mut values = outputs.try_into_vec_as::<f32>()?;
         if let Some(correction) = predict.correction {
             correction.apply(&mut values);

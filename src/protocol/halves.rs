@@ -170,6 +170,26 @@ pub struct Halves {
 pub type Pair = (Box<dyn ServerHalf>, Box<dyn ClientHalf>);
 
 impl Halves {
+    /// The same where the client halves are those of these clients, each once.
+    ///
+    /// # Errors
+    /// A client is missing, there twice, or none of them: a mistake of a program's own [`Algorithm`](crate::algorithm::Algorithm).
+    pub fn of_each(self, clients: usize) -> Result<Self, RunError> {
+        let mut built: Vec<ClientId> = self.clients.iter().map(|(id, _)| *id).collect();
+        built.sort_unstable();
+        let differs = built.iter().enumerate().find(|(place, id)| place != *id);
+        let problem = match differs {
+            Some((place, id)) if *id < place => format!("two halves of client {id}"),
+            Some((place, _)) if place < clients => format!("no half of client {place}"),
+            None if built.len() < clients => format!("no half of client {}", built.len()),
+            None if built.len() == clients => return Ok(self),
+            _ => format!("more halves than the {clients} clients"),
+        };
+        Err(RunError::Config(format!(
+            "`Algorithm::build` returned {problem}; it must return one half of each client in `Setup::here`"
+        )))
+    }
+
     /// The server half and that of the one client for which these halves were built.
     ///
     /// # Errors

@@ -232,7 +232,11 @@ impl Score {
     }
 
     /// The sum of two scores.
+    ///
+    /// # Panics
+    /// They are of different numbers of particles.
     pub fn plus(mut self, other: Self) -> Self {
+        assert_eq!(self.own.len(), other.own.len(), "scores of different numbers of particles");
         self.own += &other.own;
         self.terms.extend(other.terms);
         self
@@ -246,6 +250,9 @@ impl Score {
     }
 
     /// S − other.
+    ///
+    /// # Panics
+    /// As [`Self::plus`].
     pub fn minus(self, other: Self) -> Self {
         self.plus(other.times(-1.0))
     }

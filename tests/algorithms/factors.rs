@@ -178,9 +178,8 @@ fn where_the_public_codes_density_says_nothing_the_prior_is_in_every_local_score
         ))
     };
     for kind in ["dsvgd\"\nfactors = \"with-prior\"", "dsvgd\"\nfactors = \"paper\"", "u-dsvgd\""] {
-        let run = |particles, kde: &str| {
-            bits(&outcome(&twonorm(particles, &format!("kde = \"{kde}\"\nkind = \"{kind}"))))
-        };
+        let run =
+            |particles, kde: &str| bits(&outcome(&twonorm(particles, &format!("kde = \"{kde}\"\nkind = \"{kind}"))));
         assert!(run(20, "reference") == run(20, "off"), "{kind}");
         assert!(run(6, "reference") != run(6, "off"), "{kind}");
         assert!(run(20, "exact") != run(20, "off"), "{kind}");

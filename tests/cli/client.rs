@@ -295,8 +295,14 @@ fn an_unknown_name_is_refused_with_those_that_there_are() {
 #[test]
 fn a_client_that_has_never_trained_predicts_with_the_published_particles_and_a_note_says_so() {
     // Two rounds with one client each.
-    let place = named(&format!("--set algorithm.kind=pfedme {PLAIN}"));
-    assert_scores_of_run(&place, "pfedme");
+    for (kind, keys) in [("pfedme", PLAIN), ("newton-dsvgd", ""), ("u-dsvgd", "")] {
+        untrained(kind, keys);
+    }
+}
+
+fn untrained(kind: &str, keys: &str) {
+    let place = named(&format!("--set algorithm.kind={kind} {keys}"));
+    assert_scores_of_run(&place, kind);
     let own = works(&mut of_client(&place, "predict run --input of-2.csv", "south"));
     let note =
         "note: client south has no predictor of its own and predicts with the global particles: it has never trained";

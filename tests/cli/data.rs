@@ -1,26 +1,15 @@
 //! `fedstein data`, and where data sets are looked for.
 
+use std::collections::BTreeSet;
+
+use fedstein::datasets::DATA_KINDS;
+
 use super::place::{Mnist, Place, TINY, works};
 
-const SETS: [&str; 17] = [
-    "mnist",
-    "fashion-mnist",
-    "cifar10",
-    "cifar100",
-    "covertype",
-    "raetsch",
-    "uci-regression",
-    "vehicle",
-    "year-prediction",
-    "digits",
-    "csv",
-    "sites",
-    "twonorm",
-    "ringnorm",
-    "waveform",
-    "mixture-1d",
-    "mixture-2d",
-];
+/// Every data set.
+fn sets() -> Vec<&'static str> {
+    DATA_KINDS.iter().map(|kind| kind.name).collect()
+}
 
 #[test]
 fn list_names_the_directory_and_every_set_with_its_state() {
@@ -29,9 +18,10 @@ fn list_names_the_directory_and_every_set_with_its_state() {
     let printed = place.works("data list --data-dir mine").stdout;
     let mut lines = printed.lines();
     assert_eq!(lines.next(), Some("data directory: mine"));
-    let sets: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(sets.iter().map(|words| words[0]).collect::<Vec<_>>(), SETS);
-    let state = |name: &str| sets.iter().find(|words| words[0] == name).unwrap()[1..].join(" ");
+    let listed: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    let names: BTreeSet<&str> = listed.iter().map(|words| words[0]).collect();
+    assert_eq!((names, listed.len()), (sets().into_iter().collect(), sets().len()));
+    let state = |name: &str| listed.iter().find(|words| words[0] == name).unwrap()[1..].join(" ");
     assert!(state("mnist").starts_with("here "), "{printed}");
     assert!(state("fashion-mnist").starts_with("to be fetched "), "{printed}");
     assert!(state("digits").starts_with("built in "), "{printed}");
@@ -41,7 +31,7 @@ fn list_names_the_directory_and_every_set_with_its_state() {
 #[test]
 fn info_shows_source_licence_files_and_checksums_of_every_set() {
     let place = Place::new();
-    for set in SETS {
+    for set in sets() {
         let printed = place.works(&format!("data info {set}")).stdout;
         assert!(printed.starts_with(&format!("{set}\n")), "{printed}");
         for word in ["source ", "licence ", "state "] {

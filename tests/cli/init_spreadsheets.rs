@@ -229,3 +229,25 @@ fn dates_in_digits_are_dates_and_numbers_with_a_unit_are_named() {
     assert_eq!(data["ignore"], toml::Value::from(vec!["seen", "weight"]));
     assert!(place.text("both.toml").contains("its dates are not written as `YYYY-MM-DD`"));
 }
+
+#[test]
+fn a_blank_name_beside_names_that_are_numbers_is_a_column_by_its_place_from_the_end() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{},{}\n", i, i * 7 % 13, i * 5 % 11, usize::from(i * 7 % 13 > 6));
+    // As pandas writes a table without names, with the numbers of the rows, or with nothing in their place.
+    let counted = ",0,1,2\n".to_owned() + &(0..60).map(row).collect::<String>();
+    let blank = counted.lines().enumerate().map(|(i, line)| match i {
+        0 => format!("{line}\n"),
+        _ => format!("{}\n", &line[line.find(',').unwrap()..]),
+    });
+    let blank: String = blank.collect();
+    for (table, key) in [(counted, "id"), (blank, "ignore")] {
+        place.write("p.csv", table).works("init p.csv --force");
+        let data = &config(&place, "p.toml")["data"];
+        assert_eq!((data[key][0].as_str(), data["target"].as_str()), (Some("-4"), Some("2")), "{data}");
+        place.works("train p.toml --quiet --set rounds=1 --set algorithm.local_steps=1 --force");
+        assert_eq!(place.json("runs/p/model.json")["feature_names"], serde_json::json!(["0", "1"]));
+        place.works("site init p.csv --name north --index 0 --out site.toml --force");
+        assert_eq!(config(&place, "site.toml")["data"][key][0].as_str(), Some("-4"));
+    }
+}

@@ -403,3 +403,19 @@ fn a_config_that_was_changed_after_the_run_is_noted() {
         assert!(printed.contains(note), "{printed}");
     }
 }
+
+#[test]
+fn a_header_of_numbers_with_a_name_of_the_run_is_no_row() {
+    let place = Place::new();
+    let row = |i: usize| format!("{},{},{}\n", i, i * i % 17, ["a", "b"][i % 2]);
+    place.write("years.csv", "2019,2020,y\n".to_owned() + &(0..40).map(row).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=years.csv --set data.target=y --set data.header=yes --set rounds=1 \
+                --set partition.clients=1 --set algorithm.local_steps=1 --set algorithm.particles=2";
+    place.works(&format!("train --quiet {keys} --out run"));
+    place.write("other.csv", "2021,2019\n5,1\n6,2\n");
+    place.refuses("predict run --input other.csv", &["no column `2020`"]);
+    // In any order, and without a header by position.
+    place.write("turned.csv", "2020,2019\n1,5\n2,6\n").write("bare.csv", "5,1\n6,2\n");
+    let [turned, bare] = ["turned", "bare"].map(|file| place.works(&format!("predict run --input {file}.csv")).stdout);
+    assert_eq!((turned.lines().count(), &turned), (3, &bare));
+}

@@ -13,6 +13,7 @@ use fedstein::experiment::config::{
     RoundRobinConfig, ScheduleConfig, schema,
 };
 use fedstein::experiment::schema::{Accepts, Interval, Key, Kind, Literal, Overrides, Resolved, Source, key};
+use fedstein::models::MODEL_KINDS;
 use fedstein::rows::Order;
 use proptest::prelude::*;
 
@@ -340,10 +341,11 @@ fn a_value_out_of_range_is_answered_with_the_range() {
 
 #[test]
 fn an_unknown_word_is_answered_with_the_nearest_and_the_list() {
+    let models: Vec<String> = MODEL_KINDS.iter().map(|kind| format!("`{}`", kind.name)).collect();
     for (text, hint) in [
         ("[algorithm]\nkind = \"dsvdg\"", "did you mean `dsvgd`?"),
         ("[data]\nkind = \"minst\"", "did you mean `mnist`?"),
-        ("[model]\nkind = \"bn\"", "one of `bnn`, `stack`, `blr`, `mixture`; did you mean `bnn`?"),
+        ("[model]\nkind = \"bn\"", &format!("one of {}; did you mean `bnn`?", models.join(", "))),
         ("[kernel]\nbandwidth = \"refrence\"", "did you mean `reference`?"),
         ("backend = \"gpu\"", "one of `flex`, `ndarray`, `wgpu`, `cuda`; did you mean `wgpu`?"),
         ("preset = \"publication\"", "one of `sound`, `paper`, `reference`"),
@@ -462,6 +464,8 @@ fn an_algorithm_from_outside_has_a_name_and_keys_of_its_own() {
     const WRONG: Kind =
         Kind { name: "outside", about: "", keys: &[Key { default: Some(Literal::Float(-1.0)), ..KEEP }] };
     const TWICE: Kind = Kind { name: "outside", about: "", keys: &[KEEP, KEEP] };
+    const SPACED: Kind = Kind { name: "outside", about: "", keys: &[Key { name: "a b", ..KEEP }] };
+    const PAPER: Kind = Kind { name: "outside", about: "", keys: &[KEEP.paper(Literal::Float(3.0))] };
     const TAG: Kind = Kind { name: "outside", about: "", keys: &[Key { name: "kind", ..KEEP }] };
     for (kind, words) in [
         (DSVGD, "there is an algorithm kind `dsvgd` already"),
@@ -469,6 +473,8 @@ fn an_algorithm_from_outside_has_a_name_and_keys_of_its_own() {
         (Kind { name: "Out side", ..TWICE }, "the name `Out side` must be of small letters"),
         (WRONG, "the default of `keep` of kind `outside` must be a number"),
         (TWICE, "kind `outside` has two keys `keep`"),
+        (SPACED, "a key of kind `outside`: the name `a b` must be of small letters"),
+        (PAPER, "the default of `keep` of kind `outside` must be a number"),
         (TAG, "kind `outside` has two keys `kind`"),
     ] {
         let source = Source { name: "e.toml", text: "" };

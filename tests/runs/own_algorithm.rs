@@ -244,6 +244,9 @@ struct Wrong {
     columns: &'static [&'static str],
     particles: usize,
     loses: bool,
+    /// A number to which the half of client 1 is given.
+    second: usize,
+    untrained: bool,
 }
 
 const WRONG: Kind = Kind { name: "wrong", about: "Averaging with a mistake.", keys: &[PARTICLE_COUNT] };
@@ -259,7 +262,7 @@ impl Algorithm for Wrong {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { columns: self.columns, ..Capabilities::FEDERATED }
+        Capabilities { columns: self.columns, untrained_part: self.untrained, ..Capabilities::FEDERATED }
     }
 
     fn particles(&self) -> usize {
@@ -269,6 +272,7 @@ impl Algorithm for Wrong {
     fn build(&self, setup: Setup) -> Result<Halves, RunError> {
         let theta = setup.initial.clone();
         let Halves { server, clients } = self.inner.build(setup)?;
+        let clients = clients.into_iter().map(|(id, half)| (if id == 1 { self.second } else { id }, half)).collect();
         match self.loses {
             true => Ok(Halves { server: Box::new(Losing { inner: server, theta }), clients }),
             false => Ok(Halves { server, clients }),
@@ -303,16 +307,20 @@ impl ServerHalf for Losing {
 #[test]
 fn what_an_own_algorithm_says_wrongly_of_itself_is_refused_and_lost_parameters_are_an_error_of_their_round() {
     let inner = experiment(1).config.own_algorithm::<Counting>(KIND).unwrap().0;
-    let right = Wrong { inner, columns: &["mine"], particles: 1, loses: false };
-    let error = |wrong: Wrong| {
+    let right = Wrong { inner, columns: &["mine"], particles: 1, loses: false, second: 1, untrained: false };
+    let error = |wrong: Wrong, keys: &str| {
         let text = "rounds = 2\nevaluation.every = 2\ndata = { kind = \"digits\", train_limit = 100 }\npartition.clients = 2\n\
-                    algorithm = { kind = \"wrong\", particles = 1 }";
+                    algorithm = { kind = \"wrong\", particles = 1 }\n";
         let loader = ConfigLoader::default().with_algorithm(WRONG);
+        let text = &format!("{text}{keys}");
         let config = loader.load(Source { name: "own", text }, &Overrides::default()).unwrap().0;
         let outcome = run::<Flex>(&Experiment::new(config, "data").with_algorithm(wrong), &Quiet, None);
         outcome.err().map(|error| (error.exit_code(), error.to_string()))
     };
-    assert_eq!(error(right), None);
+    assert_eq!(error(right, ""), None);
+    assert_eq!(error(right, "partition.calibration = 0.3"), None);
+    let (_, message) = error(Wrong { untrained: true, ..right }, "partition.calibration = 0.3").unwrap();
+    assert!(message.contains("of which algorithm kind `wrong` leaves a part untrained"), "{message}");
     for (wrong, code, words) in [
         (Wrong { particles: 2, ..right }, 2, "`algorithm.particles` is 1, and `Algorithm::particles` returns 2"),
         (
@@ -327,9 +335,13 @@ fn what_an_own_algorithm_says_wrongly_of_itself_is_refused_and_lost_parameters_a
         (Wrong { columns: &["rejected"], ..right }, 2, "has `rejected`, which"),
         (Wrong { columns: &["spread"], ..right }, 2, "has `spread`, which"),
         (Wrong { columns: &["mine", "mine"], ..right }, 2, "has `mine`, which"),
+        (Wrong { columns: &["mine,too"], ..right }, 2, "the name `mine,too` must be of small letters"),
+        (Wrong { columns: &[""], ..right }, 2, "the name `` must be of small letters"),
+        (Wrong { second: 0, ..right }, 2, "`Algorithm::build` returned two halves of client 0"),
+        (Wrong { second: 2, ..right }, 2, "`Algorithm::build` returned no half of client 1"),
         (Wrong { loses: true, ..right }, 1, "round 1: the server's particle 0 is not finite after the replies"),
     ] {
-        let (found, message) = error(wrong).unwrap();
+        let (found, message) = error(wrong, "").unwrap();
         assert!(found == code && message.contains(words), "{found}: {message}");
     }
 }

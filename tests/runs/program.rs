@@ -171,6 +171,17 @@ fn classes_are_those_of_the_run_by_their_names_and_targets_of_another_kind_are_r
         assert!(message.starts_with("new rows: ") && message.contains(words), "no {words:?} in {message}");
     }
 
+    // A config that a program has changed is checked.
+    for (change, words) in [
+        ((|config| config.evaluation.chunk = 0) as fn(&mut Config), "`evaluation.chunk` cannot be 0"),
+        (|config| config.evaluation.chunk = usize::MAX, "cannot be written as a file"),
+    ] {
+        let mut config = run.config().unwrap();
+        change(&mut config);
+        let error = run.forecast(&config, rows(false, 7, NAMES).features, "new rows").unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains(words), "{error}");
+    }
+
     let run = finished(&dir.path().join("real"), true);
     assert!(scored(&run, rows(true, 7, NAMES), None).unwrap().is_finite());
     let message = scored(&run, rows(false, 7, NAMES), None).unwrap_err().to_string();

@@ -83,7 +83,9 @@ fn style(_: &[String]) -> Result<(), Failure> {
 }
 
 fn docs(_: &[String]) -> Result<(), Failure> {
-    succeed(cargo(&["test", "--release", "--test", "config"]).env("UPDATE_DOCS", "1"))?;
+    // The page alone: other tests of the documentation may fail while one is written.
+    let page = "the_reference_in_docs_is_that_of_the_table";
+    succeed(cargo(&["test", "--release", "--test", "config", page]).env("UPDATE_DOCS", "1"))?;
     succeed(cargo(&["doc", "--release", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 

@@ -64,8 +64,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         }
         let field = lines.field(target);
         let is_declared = missing.declare(target, field);
-        // A label may be `NA`, where the config does not say that it is none.
-        if field.is_empty() || is_declared || (no_target && options.task == Task::Regression) {
+        if no_target {
             let what = if options.task == Task::Classification { "a label" } else { "a finite number" };
             let other = if is_declared { OTHER } else { "" };
             let drop = "data.missing_target = \"drop\" leaves out rows without a target";

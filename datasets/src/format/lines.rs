@@ -161,18 +161,21 @@ impl Lines {
         Ok(())
     }
 
-    /// Whether a key is a name, or the first line has a name and no number in the columns that no key names.
+    /// Whether a key is a name, or the first line has a name and no number in the columns that no key names, or it is blank
+    /// and then counts from 0, at least to 2.
     pub fn looks_like_header(&self, keys: &[&str], notation: &Notation) -> bool {
         if self.has_header {
             return true;
         }
+        let counts = |column: usize| self.record[column + 1] == *column.to_string().as_bytes();
+        let as_pandas_writes = self.width > 3 && self.record[0].is_empty() && (0..self.width - 1).all(counts);
         let by_name = keys.iter().any(|key| !key.is_empty() && key.parse::<i64>().is_err());
         let others: Vec<usize> = keys.iter().filter_map(|key| place(key, self.width)).collect();
         let first = |column: usize| String::from_utf8_lossy(&self.record[column]);
         let features = || (0..self.width).filter(|column| !others.contains(column)).map(first);
         let is_number = |field: &str| notation.number(field).is_some();
         let is_name = |field: &str| !is_number(field) && !is_mark(field);
-        by_name || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f)))
+        by_name || as_pandas_writes || (features().any(|f| is_name(&f)) && !features().any(|f| is_number(&f)))
     }
 
     /// Whether the first line has all of these names; before the header is known.

@@ -18,6 +18,8 @@ pub struct NewRowsOptions<'a> {
     pub reading: &'a Reading,
     /// Columns that are not features besides those of `reading`, such as target and client; see [`read_features`].
     pub ignore: &'a [&'a str],
+    /// Whether the training file was said to have a header.
+    pub header: Header,
     /// Columns whose cells are given back as texts, each with the key that names it.
     pub beside: &'a [(&'a str, &'a str)],
     /// Columns that were asked for, such as that of known targets.
@@ -117,7 +119,8 @@ pub fn read_new_rows(path: &Path, card: &ModelCard, options: &NewRowsOptions) ->
     let no_features = reading.no_features();
     let ignore = no_features.iter().flat_map(|(_, columns)| *columns).map(String::as_str);
     let ignore: Vec<&str> = options.ignore.iter().copied().chain(ignore).collect();
-    let others = Others { ignore: &ignore, beside: options.beside, asked: options.asked, client };
+    let (header, asked) = (options.header, options.asked);
+    let others = Others { header, ignore: &ignore, beside: options.beside, asked, client };
     let Read { cells, texts, beside, asked, lines, mut notes } =
         read_cells(path, &wanted, (options.delimiter, reading), &others)?;
     let Some(encoding) = &card.encoding else { return Ok(NewRows { features: cells, beside, asked, lines, notes }) };
@@ -149,7 +152,7 @@ pub fn read_features(
     delimiter: u8,
     ignore: &[&str],
 ) -> Result<Array2<f32>, DataError> {
-    let others = Others { ignore, beside: &[], asked: &[], client: None };
+    let others = Others { header: Header::Auto, ignore, beside: &[], asked: &[], client: None };
     let wanted = Wanted::numbers(width, names);
     read_cells(path, &wanted, (delimiter, &Reading::default()), &others).map(|read| read.cells)
 }
@@ -175,6 +178,7 @@ impl<'a> Wanted<'a> {
 
 /// Columns that are not features, and the one that says whose rows these are.
 struct Others<'a> {
+    header: Header,
     ignore: &'a [&'a str],
     beside: &'a [(&'a str, &'a str)],
     asked: &'a [AskedColumn<'a>],
@@ -232,7 +236,7 @@ fn read_cells(
     path: &Path,
     wanted: &Wanted<'_>,
     (delimiter, reading): (u8, &Reading),
-    Others { ignore, beside, asked, client }: &Others<'_>,
+    Others { header, ignore, beside, asked, client }: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     // Each row to predict has its prediction; of those with an answer, one without any cell is none.
@@ -240,11 +244,18 @@ fn read_cells(
         lines.keep_blank_rows();
     }
     let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
-    let mut needed = needed.map(|(name, _)| name.as_str()).peekable();
-    // What the content of a first line with the names looks like does not matter: names may be numbers.
-    let has_names = needed.peek().is_some() && lines.first_line_has(needed);
-    let header = if has_names { Header::Yes } else { Header::Auto };
-    lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), &reading.notation())?;
+    let needed: Vec<&str> = needed.map(|(name, _)| name.as_str()).collect();
+    // What the content of a first line with the names looks like does not matter: names may be numbers. One of them is
+    // enough where the training file was said to have a header.
+    let has_names = match header {
+        Header::Yes => needed.iter().any(|name| lines.first_line_has([*name])),
+        Header::Auto | Header::No => !needed.is_empty() && lines.first_line_has(needed),
+    };
+    lines.header(
+        if has_names { Header::Yes } else { Header::Auto },
+        &Vec::from_iter(asked.iter().map(|asked| asked.column)),
+        &reading.notation(),
+    )?;
     let place = |asked: &AskedColumn| match lines.find(asked.column)? {
         None if asked.required => Err(lines.no_column_of(asked.key, asked.column)),
         found => Ok(found),

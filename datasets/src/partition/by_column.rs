@@ -33,19 +33,21 @@ impl Scheme for ByColumn {
         let refuse = |problem: String| DataError::Partition { kind: Self::KIND.name, problem };
         let of_row = train.clients.as_ref().ok_or_else(|| {
             let name = &train.name;
-            refuse(format!("`{name}` does not come with clients; vehicle does, and a csv can, with data.client_column"))
+            refuse(format!(
+                "`{name}` does not come with clients; vehicle does, for example, and a csv can, with data.client_column"
+            ))
         })?;
-        let Some(last) = of_row.iter().max() else {
+        if of_row.is_empty() {
             return Err(refuse("there are no training rows".to_owned()));
-        };
+        }
         // A BTreeMap, because the numbers of the clients may have large gaps.
         let mut clients = std::collections::BTreeMap::<usize, Vec<usize>>::new();
         for (row, &client) in of_row.iter().enumerate() {
             clients.entry(client).or_default().push(row);
         }
         let mut notes = Vec::new();
-        let known = train.client_names.as_ref().map_or(last + 1, Vec::len);
-        let absent = known - clients.len();
+        // Without names nobody knows of clients that have no row.
+        let absent = train.client_names.as_ref().map_or(0, |names| names.len() - clients.len());
         if absent > 0 {
             let names =
                 train.client_names.iter().flatten().enumerate().filter(|(client, _)| !clients.contains_key(client));

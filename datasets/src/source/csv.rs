@@ -117,7 +117,7 @@ pub(super) const HEADER: Key = key(
     "header",
     Accepts::Choice(Header::WORDS),
     Text(Header::Auto.word()),
-    "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers.",
+    "Whether the first row holds the column names; `auto`: yes if the target is given by name or the row's features are not numbers, or if it is blank and then counts from 0, as pandas writes.",
 );
 
 pub(super) const DELIMITER: Key =

@@ -1,6 +1,6 @@
 //! A user's own table through the public interface: the result of reading, and each error message.
 
-use fedstein_datasets::columns::{Categorical, Rule};
+use fedstein_datasets::columns::{Categorical, Missing, Rule};
 use fedstein_datasets::format::csv::Task;
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::{Csv, TestSplit};
@@ -114,6 +114,14 @@ fn a_header_is_recognised_or_configured() {
     assert_eq!(rows(",b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
     assert_eq!(rows("1,2,0\n3,4,1\n5,6,1\n", Header::Auto), 3);
     assert_eq!(rows("1,2,x\n3,4,y\n5,6,y\n", Header::Auto), 3);
+    // As pandas writes a table without names; the first two rows of the second one have no number of a row.
+    assert_eq!(rows(",0,1,2\n0,5,6,1\n1,7,8,0\n", Header::Auto), 2);
+    let fill = |text: &str| {
+        let reading = Reading { missing: Missing::Mean, ..Reading::default() };
+        all_rows(&read(text, set!(reading = reading)).unwrap()).len()
+    };
+    assert_eq!(fill(",0,1,2\n0,5,6,1\n1,7,8,0\n"), 2);
+    assert_eq!(fill(",0,1,3\n,5,6,1\n1,7,8,0\n"), 3);
     assert_eq!(rows("1,2,3\n3,4,1\n5,6,0\n", Header::Yes), 2);
     assert!(
         complaint("a,2,0\n3,4,1\n", set!(header = Header::No)).contains("line 1, column 1: `a` is not a finite number")
@@ -434,7 +442,15 @@ fn with_asked(
     };
     let card = ModelCard::of(&data, Normalisation { features: FeatureScale::Identity, target: None });
     let reading = Reading::default();
-    let options = NewRowsOptions { delimiter: b',', reading: &reading, ignore, beside: &[], asked, client: None };
+    let options = NewRowsOptions {
+        delimiter: b',',
+        header: Header::Auto,
+        reading: &reading,
+        ignore,
+        beside: &[],
+        asked,
+        client: None,
+    };
     read_new_rows(path, &card, &options)
 }
 

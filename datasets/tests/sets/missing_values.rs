@@ -2,6 +2,7 @@
 
 use super::tables::{loaded, table};
 use fedstein_datasets::columns::{Categorical, Missing, MissingTarget, MissingValues, Reading, Rule};
+use fedstein_datasets::format::header::Header;
 use fedstein_datasets::format::new_rows::{NewRowsOptions, read_new_rows};
 use fedstein_datasets::{DataError, ModelCard, TrainTest};
 
@@ -81,6 +82,7 @@ fn new_rows_have_the_missing_values_of_the_training_rows() {
         std::fs::write(&path, text).unwrap();
         let reading = reading(Missing::Indicator, codes());
         let options = NewRowsOptions {
+            header: Header::Auto,
             delimiter: b',',
             reading: &reading,
             ignore: &["y"],

@@ -39,6 +39,11 @@ fn a_refused_cell_names_the_key_that_would_accept_it() {
     assert!(date.contains("is not a date YYYY-MM-DD (data.date_format); data.date_format = \"DD.MM.YYYY\""), "{date}");
     let category = keyed("NA", Reading { categorical: Categorical::Columns(texts(&["x"])), ..Reading::default() });
     assert!(category.contains("`NA` is not a category; data.missing = \"mean\""), "{category}");
+    for missing in ["NA", "n/a", "null", "NaN", "?", ""] {
+        let label = complaint(&format!("x,y\n1,a\n2,b\n3,{missing}\n"), Reading::default());
+        let words = "is not a label; data.missing_target = \"drop\" leaves out rows without a target";
+        assert!(label.contains("line 4, column 2 (y)") && label.contains(words), "{label}");
+    }
     let target = two("x,y\n1,1.5\n", "x,y\n1,2\n", |csv| {
         csv.task = fedstein_datasets::Task::Regression;
         csv.reading.decimal = Decimal::Comma;

@@ -2,6 +2,7 @@
 //! is learned from training rows alone, new rows, and each message.
 
 use fedstein_datasets::columns::{Categorical, DateFormat, Decimal, Encoding, Missing, MissingTarget, MissingValues};
+use fedstein_datasets::format::header::Header;
 use fedstein_datasets::source::{Csv, TestSplit};
 use fedstein_datasets::{
     DataConfig, DataError, FeatureScale, ModelCard, NewRows, NewRowsOptions, Normalise, Reading, Targets, TrainTest,
@@ -221,8 +222,15 @@ fn new_rows(card: &ModelCard, text: &str, reading: &Reading, delimiter: u8) -> R
     let path = dir.path().join("new.csv");
     std::fs::write(&path, text).unwrap();
     let beside: Vec<(&str, &str)> = reading.id.iter().map(|column| ("data.id", column.as_str())).collect();
-    let options =
-        NewRowsOptions { delimiter, reading, ignore: &["outcome"], beside: &beside, asked: &[], client: None };
+    let options = NewRowsOptions {
+        delimiter,
+        header: Header::Auto,
+        reading,
+        ignore: &["outcome"],
+        beside: &beside,
+        asked: &[],
+        client: None,
+    };
     read_new_rows(&path, card, &options)
 }
 
@@ -335,6 +343,7 @@ fn without_a_header_ids_are_found_where_all_columns_are_there() {
         let dir = TempDir::new().unwrap();
         std::fs::write(dir.path().join("new.csv"), text).unwrap();
         let options = NewRowsOptions {
+            header: Header::Auto,
             delimiter: b',',
             reading: &reading,
             ignore: &["-1"],

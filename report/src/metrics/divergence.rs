@@ -128,7 +128,11 @@ impl Grid {
     }
 
     /// log N(θ; mean, covariance) at every point, up to a constant. `covariance` is `[d, d]`, row-major, d ≤ 2.
+    ///
+    /// # Panics
+    /// `mean` or `covariance` is of another dimension.
     pub fn log_gaussian(&self, mean: &[f64], covariance: &[f64]) -> Vec<f64> {
+        assert!(mean.len() == self.dim && covariance.len() == self.dim * self.dim, "a Gaussian of another dimension");
         let precision = match covariance {
             [v] => vec![1.0 / v],
             [a, b, c, d] => {

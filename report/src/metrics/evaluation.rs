@@ -45,7 +45,7 @@ impl Evaluation {
         Self::from_metrics(scored.len(), |metric| (metric.classes?.of)(scored))
     }
 
-    /// The numbers that sums over rows give. `ace`, which needs all rows at once, and `kl` have no value.
+    /// The numbers that sums over rows give. `ace` and `auroc`, which need all rows at once, and `kl` have no value.
     pub fn of_sums(scores: &ClientScores) -> Self {
         Self::from_metrics(scores.rows(), |metric| (metric.sums?)(scores))
     }

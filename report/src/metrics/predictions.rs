@@ -266,7 +266,11 @@ impl ParticleLogProbs {
     }
 
     /// Log probabilities of one particle on one row, `[C]`.
+    ///
+    /// # Panics
+    /// There is no such particle or row.
     pub fn row(&self, particle: usize, row: usize) -> Vec<f64> {
+        assert!(particle < self.particles && row < self.rows, "no row {row} of particle {particle}");
         let mut values = vec![0.0; self.classes];
         self.read_row(particle, row, &mut values);
         values

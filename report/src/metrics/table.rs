@@ -1,5 +1,7 @@
 //! The table of metrics. **A new metric is one entry**: in [`ROUND`] for one that is computed after every evaluated
-//! round, in [`REPORT`](super::REPORT) for one that only a report computes.
+//! round, in [`REPORT`](super::REPORT) for one that only a report computes. Tests of the crates hold
+//! the names and the order of the columns of files, and fail until they have it; in Python it is a property of
+//! `_report.py`.
 //!
 //! The entries of [`ROUND`] are in the order of the fields of a saved [`Evaluation`]; [`Metric::places`] orders
 //! columns, report and page. Keys and orders are part of the file formats, so existing ones do not change and new

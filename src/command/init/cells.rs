@@ -29,7 +29,7 @@ pub fn lines(survey: &Survey, choice: &Choice<'_>) -> Vec<Line> {
         lines.push(("id", keys(ids.iter().copied(), survey), about_ids(&ids, group)));
         if let Some(column) = group {
             let found = format!("Rows with the same {} are all training or all test rows.", shown(column));
-            lines.push(("group_column", Value::String(key_of(column, survey.columns.len())), found));
+            lines.push(("group_column", Value::String(key_of(column, &survey.columns)), found));
         }
     }
     let texts = choice.used(&Use::Category);
@@ -204,7 +204,7 @@ fn missing(choice: &Choice<'_>) -> Vec<Line> {
 
 /// The columns as a config names them.
 fn keys<'a>(columns: impl Iterator<Item = &'a SurveyColumn>, survey: &Survey) -> Value {
-    Value::Array(columns.map(|column| Value::String(key_of(column, survey.columns.len()))).collect())
+    Value::Array(columns.map(|column| Value::String(key_of(column, &survey.columns))).collect())
 }
 
 fn names(columns: &[&SurveyColumn]) -> String {

@@ -79,8 +79,8 @@ impl<'a> Choice<'a> {
                 let constant = constant_outcomes(columns, target);
                 // A site may have rows of one class alone.
                 match constant.first().filter(|_| whose == Whose::OneSite) {
-                    Some(target) => (*target, key_of(target, columns.len()), Vec::new()),
-                    None => (target, key_of(target, columns.len()), constant),
+                    Some(target) => (*target, key_of(target, columns), Vec::new()),
+                    None => (target, key_of(target, columns), constant),
                 }
             }
         };
@@ -333,12 +333,17 @@ fn reasons(uses: &[(&SurveyColumn, Use)]) -> String {
 }
 
 /// A column as the config names it: by its name, or by its place.
-pub fn key_of(column: &SurveyColumn, width: usize) -> String {
+///
+/// # Arguments
+/// * `columns`: all columns; a name takes precedence over a place, so that a place that is also a name is counted from the end
+pub fn key_of(column: &SurveyColumn, columns: &[SurveyColumn]) -> String {
+    let width = columns.len();
+    let (from_start, from_end) = (column.index.to_string(), format!("-{}", width - column.index));
     match &column.name {
         Some(name) if !name.is_empty() => name.clone(),
-        Some(_) => column.index.to_string(),
-        None if column.index + 1 == width => "-1".into(),
-        None => column.index.to_string(),
+        Some(_) if columns.iter().any(|other| other.name.as_ref() == Some(&from_start)) => from_end,
+        None if column.index + 1 == width => from_end,
+        _ => from_start,
     }
 }
 

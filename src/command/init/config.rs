@@ -51,7 +51,7 @@ fn lines((path, name): (&str, &str), survey: &Survey, choice: &Choice<'_>) -> Ve
     ];
     lines.extend(of_file(path, survey, choice, true).into_iter().map(|(key, value, found)| data(key, value, found)));
     if let Some(client) = choice.client {
-        let key = key_of(client, survey.columns.len());
+        let key = key_of(client, &survey.columns);
         let others = others("could be the clients as well", &choice.other_clients);
         lines.push(data("client_column", text(&key), [&others, ABOUT_LEVELS].join(" ").trim_start().to_owned()));
     } else if !choice.other_clients.is_empty() {

@@ -41,7 +41,7 @@ impl Suspects {
 
 /// The codes of a column in words, and its name with their cells.
 fn codes(column: &SurveyColumn, survey: &Survey) -> Option<(String, (String, Vec<String>))> {
-    let (key, codes) = (key_of(column, survey.columns.len()), column.codes.as_ref()?);
+    let (key, codes) = (key_of(column, &survey.columns), column.codes.as_ref()?);
     Some((codes.of_column(&one_line(&key)), (key, codes.cells().to_vec())))
 }
 
@@ -51,5 +51,5 @@ fn text(column: &SurveyColumn, survey: &Survey) -> Option<(String, (String, Vec<
     let rows = column.present() - column.numbers;
     let plural = if rows == 1 { "row" } else { "rows" };
     let about = format!("{} (`{}` in {rows} {plural}, all others are numbers)", shown(column), one_line(text));
-    Some((about, (key_of(column, survey.columns.len()), vec![text.to_owned()])))
+    Some((about, (key_of(column, &survey.columns), vec![text.to_owned()])))
 }

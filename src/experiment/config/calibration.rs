@@ -128,14 +128,12 @@ impl CalibrationConfig {
     }
 
     fn score_conflict(&self, data: DataProperties, has_rows: bool) -> Option<String> {
-        let (word, for_classes) = match self.conformal {
+        let for_classes = match self.conformal {
             Conformal::None | Conformal::Auto => return None,
-            Conformal::Lac => ("lac", true),
-            Conformal::Aps => ("aps", true),
-            Conformal::Raps => ("raps", true),
-            Conformal::Normalised => ("normalised", false),
-            Conformal::Cqr => ("cqr", false),
+            Conformal::Lac | Conformal::Aps | Conformal::Raps => true,
+            Conformal::Normalised | Conformal::Cqr => false,
         };
+        let word = self.conformal.word();
         if for_classes && data.is_regression() {
             return Some(format!(
                 "`calibration.conformal` = \"{word}\" makes sets of classes, but data task `regression` has none; use \

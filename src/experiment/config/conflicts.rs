@@ -67,7 +67,7 @@ impl Config {
             self.personal_conflict(name, can),
             self.prior_correction_conflict((name, can), &data),
             self.stop_conflict((name, can), &data)?,
-            self.calibration_conflict(data.properties)?,
+            self.calibration_conflict((name, can), data.properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::conflict(conflict)),
@@ -87,7 +87,7 @@ impl Config {
             self.class_weights_conflict((name, can), &data)?,
             self.prior_correction_conflict((name, can), &data),
             self.stop_conflict((name, can), &data)?,
-            self.calibration_conflict(properties)?,
+            self.calibration_conflict((name, can), properties)?,
         ];
         match conflicts.into_iter().flatten().next() {
             Some(conflict) => Err(ConfigError::conflict(conflict)),
@@ -206,13 +206,16 @@ impl Config {
         }))
     }
 
-    fn calibration_conflict(&self, data: DataProperties) -> Result<Option<String>, ConfigError> {
+    fn calibration_conflict(
+        &self,
+        (algorithm, can): (&str, Capabilities),
+        data: DataProperties,
+    ) -> Result<Option<String>, ConfigError> {
         let has_rows = self.partition()?.calibration > 0.0 || self.rows_are_at_sites();
-        if self.partition()?.calibration > 0.0 && self.algorithm.capabilities().untrained_part {
+        if self.partition()?.calibration > 0.0 && can.untrained_part {
             return Ok(Some(format!(
-                "`partition.calibration` holds rows out to calibrate the global particles, of which algorithm kind `{}` leaves a \
-                 part untrained; it must be 0",
-                self.algorithm.name()
+                "`partition.calibration` holds rows out to calibrate the global particles, of which algorithm kind `{algorithm}` \
+                 leaves a part untrained; it must be 0"
             )));
         }
         Ok(self.calibration.conflict(data, has_rows))
@@ -444,7 +447,7 @@ impl Config {
                     format!("partition kind `{kind}` needs the client of each row; give {name} `Dataset::with_clients`")
                 }
                 false => format!(
-                    "partition kind `{kind}` needs data kind `vehicle`, or data kind `csv` with `data.client_column`, the \
+                    "partition kind `{kind}` needs the client of each row, such as data kind `vehicle`, or `csv` with `data.client_column`, the \
                      column with the client of each row (a program with rows of its own: `ConfigLoader::with_data`)"
                 ),
             });
