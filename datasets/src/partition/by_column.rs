@@ -37,17 +37,17 @@ impl Scheme for ByColumn {
                 "`{name}` does not come with clients; vehicle does, for example, and a csv can, with data.client_column"
             ))
         })?;
-        if of_row.is_empty() {
+        let Some(last) = of_row.iter().max() else {
             return Err(refuse("there are no training rows".to_owned()));
-        }
+        };
         // A BTreeMap, because the numbers of the clients may have large gaps.
         let mut clients = std::collections::BTreeMap::<usize, Vec<usize>>::new();
         for (row, &client) in of_row.iter().enumerate() {
             clients.entry(client).or_default().push(row);
         }
         let mut notes = Vec::new();
-        // Without names nobody knows of clients that have no row.
-        let absent = train.client_names.as_ref().map_or(0, |names| names.len() - clients.len());
+        let known = train.client_names.as_ref().map_or(last.saturating_add(1), Vec::len);
+        let absent = known - clients.len();
         if absent > 0 {
             let names =
                 train.client_names.iter().flatten().enumerate().filter(|(client, _)| !clients.contains_key(client));
