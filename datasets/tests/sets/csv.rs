@@ -114,7 +114,7 @@ fn a_header_is_recognised_or_configured() {
     assert_eq!(rows(",b,y\n1,2,0\n3,4,1\n", Header::Auto), 2);
     assert_eq!(rows("1,2,0\n3,4,1\n5,6,1\n", Header::Auto), 3);
     assert_eq!(rows("1,2,x\n3,4,y\n5,6,y\n", Header::Auto), 3);
-    // As pandas writes a table without names; the first two rows of the second one have no number of a row.
+    // As pandas writes a table without names. The first line of the last one does not count from 0.
     assert_eq!(rows(",0,1,2\n0,5,6,1\n1,7,8,0\n", Header::Auto), 2);
     let fill = |text: &str| {
         let reading = Reading { missing: Missing::Mean, ..Reading::default() };
