@@ -420,7 +420,10 @@ fn rows_without_a_target_are_left_out_where_the_run_leaves_them_out() {
     };
     let unknown = |rows: usize| pets(rows).lines().enumerate().map(line).collect::<String>();
     place.write("pets.csv", unknown(60)).write("more.csv", unknown(20));
-    place.refuses(&format!("{TINY} {PETS} --out run"), &["pets.csv: line 10, column 2 (kind): `?` is not a label", "data.missing_target"]);
+    place.refuses(
+        &format!("{TINY} {PETS} --out run"),
+        &["pets.csv: line 10, column 2 (kind): `?` is not a label", "data.missing_target"],
+    );
     place.works(&format!("{TINY} {PETS} --set data.missing_target=drop --out run"));
     let notes = place.json("run/summary.json")["notes"].to_string();
     for note in ["leaves out 6 of the 60 rows of", "leaves out 2 of the 20 rows of"] {

@@ -210,8 +210,8 @@ impl Encoding {
     /// The encoding of the training rows of one table.
     ///
     /// # Errors
-    /// [`DataError::Columns`] where almost every row has another text in a column that was found to be one of texts, or
-    /// where no feature is left.
+    /// [`DataError::Columns`] where almost every row has another text in a column that was found to be one of texts, where no
+    /// feature is left, or where two have one name.
     pub fn of_rows(cells: &Dataset, columns: &Columns, file: &std::path::Path) -> Result<Self, DataError> {
         let tallies = tallies(cells, columns);
         let encoding = Self::learn(cells.feature_names.as_deref(), &columns.kinds, &[&tallies], columns.missing);
@@ -226,9 +226,16 @@ impl Encoding {
                 cells.rows()
             ));
         }
-        match encoding.width() {
-            0 => refuse("all cells of all feature columns are missing in the training rows".into()),
-            _ => Ok(encoding),
+        if encoding.width() == 0 {
+            return refuse("all cells of all feature columns are missing in the training rows".into());
+        }
+        let (names, mut seen) = (encoding.names().unwrap_or_default(), std::collections::HashSet::new());
+        match names.iter().find(|name| !seen.insert(*name)) {
+            Some(name) => refuse(format!(
+                "two features are called `{}`, of a column's name, its text or `is missing`; rename a column",
+                text(name.as_bytes())
+            )),
+            None => Ok(encoding),
         }
     }
 

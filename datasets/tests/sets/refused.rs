@@ -52,6 +52,16 @@ fn a_refused_cell_names_the_key_that_would_accept_it() {
 }
 
 #[test]
+fn features_of_one_name_are_refused() {
+    let reading = || Reading { categorical: Categorical::Columns(texts(&["a=b", "a"])), ..Reading::default() };
+    let table = |text: &str| "a=b,a,y\n".to_owned() + &format!("c,{text},0\nd,e,1\nc,e,1\nd,{text},0\n").repeat(5);
+    let twice = complaint(&table("b=c"), reading());
+    assert!(twice.contains("two features are called `a=b=c`"), "{twice}");
+    let once = two(&table("x"), "", |csv| (csv.test_path, csv.reading) = (String::new(), reading()));
+    assert!(once.is_ok());
+}
+
+#[test]
 fn columns_that_keys_name_wrongly_are_refused() {
     let with = |change: fn(&mut Reading)| {
         let mut reading = Reading::default();
