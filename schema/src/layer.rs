@@ -5,8 +5,7 @@ use toml::{Table, Value};
 use super::error::ConfigError;
 use super::given::{Overrides, Source};
 use super::key::{Key, Schema, Section, join, split};
-use super::lines::{Lines, parse};
-use super::resolve::Given;
+use super::lines::{Given, Lines, parse};
 use super::suggest::{by_kind, did_you_mean, list, nearest, shorten};
 use super::value::{Accepts, not_one_of};
 

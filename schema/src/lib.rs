@@ -26,8 +26,8 @@ pub use given::{Overrides, Source};
 pub use key::{Key, Kind, Schema, Section, joined, key, required};
 #[doc(hidden)]
 pub use kinds::{Tagged, untag};
-pub use lines::{Lines, parse};
-pub use resolve::{Given, Resolved, places};
+pub use lines::{Given, Lines, parse, places};
+pub use resolve::Resolved;
 pub use suggest::{did_you_mean, first, list, nearest};
 pub use value::{Accepts, Interval, Literal, NumberOr};
 

@@ -1,9 +1,9 @@
-//! The lines of a file's keys, for messages.
+//! The places of keys, for messages: the lines of a file's keys, and those that a message names.
 
 use std::collections::BTreeMap;
 
-use toml::Table;
 use toml::de::{DeTable, Error};
+use toml::{Table, Value};
 
 use super::error::ConfigError;
 use super::given::Source;
@@ -39,7 +39,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 }
 
 /// Between a file and the number of a line.
-pub(super) const LINE: &str = ", line ";
+const LINE: &str = ", line ";
 
 /// The line numbers of a file's keys.
 #[derive(Clone, Debug)]
@@ -75,6 +75,51 @@ fn add(lines: &mut BTreeMap<String, usize>, text: &str, above: &str, table: &DeT
             add(lines, text, &path, below);
         }
         lines.insert(path, line_of(text, name.span().start));
+    }
+}
+
+/// A key that the file or an override gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// `section.key`
+    pub path: String,
+    /// Its value, as the key accepts it.
+    pub value: Value,
+    /// File and line, or the option.
+    pub at: String,
+}
+
+/// Where the keys stand that come first in a message, two at most; `None` where it names none of them. Of equal keys the first
+/// counts. A message names a key as `section.key`, in backquotes or brackets or with its value at the start, or by its value,
+/// such as "algorithm kind `dsvgd`".
+pub fn places<'a>(message: &str, given: impl IntoIterator<Item = &'a Given>) -> Option<String> {
+    let named = given.into_iter().filter_map(|given| Some((given.position(message)?, given.at.as_str())));
+    let mut named: Vec<(usize, &str)> = named.collect();
+    named.sort_by_key(|(position, _)| *position);
+    let (position, first) = *named.first()?;
+    Some(match named.iter().find(|(other, at)| *other != position && *at != first) {
+        None => first.to_owned(),
+        Some((_, second)) => match (first.split_once(LINE), second.split_once(LINE)) {
+            (Some((file, line)), Some((other, further))) if file == other => {
+                format!("{file}, lines {line} and {further}")
+            }
+            _ => format!("{first} and {second}"),
+        },
+    })
+}
+
+impl Given {
+    /// Where a message names the key.
+    fn position(&self, message: &str) -> Option<usize> {
+        let Self { path, value, .. } = self;
+        let by_value = path.split_once('.').zip(value.as_str());
+        let forms = [
+            Some(format!("`{path}`")),
+            Some(format!("({path})")),
+            by_value.map(|((section, name), word)| format!("{section} {name} `{word}`")),
+        ];
+        let at_start = message.starts_with(&format!("{path} = ")).then_some(0);
+        forms.into_iter().flatten().filter_map(|form| message.find(&form)).chain(at_start).min()
     }
 }
 
