@@ -391,6 +391,11 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
+/// A class's name, with marks that need quotes; no cell that stands for a missing value.
+fn label() -> impl Strategy<Value = String> {
+    "[a-z,\"\n;#]{0,6}[a-z]".prop_filter("missing", |label| !["na", "nan", "null"].contains(&label.trim()))
+}
+
 fn finite() -> impl Strategy<Value = f32> {
     any::<f32>().prop_filter("finite", |x| x.is_finite())
 }
@@ -400,7 +405,7 @@ proptest! {
 
     #[test]
     fn a_csv_reads_back_as_it_was_written(
-        rows in prop::collection::vec((finite(), finite(), "[a-z,\"\n;#]{0,6}[a-z]"), 1..20), packed: bool,
+        rows in prop::collection::vec((finite(), finite(), label()), 1..20), packed: bool,
     ) {
         let text: String = rows.iter().map(|(a, b, label)| format!("{a},{},{b:e}\n", quoted(label))).collect();
         let dir = TempDir::new().unwrap();
