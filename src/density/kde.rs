@@ -111,30 +111,25 @@ impl Kde {
 
     /// Whether the score is 0 at every θ: densities are off, or the public codes' formula underflows even at a centre.
     pub fn has_zero_score(&self) -> bool {
-        let (count, d) = (self.offsets.count(), self.offsets.dim());
-        match self.mode {
-            KdeMode::Off => true,
-            KdeMode::Exact => false,
-            // Q ≤ (N + 1)·e^(−normaliser), which is below f64's smallest number here.
-            KdeMode::Reference => {
-                (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda) < f64::MIN_POSITIVE.ln()
-            }
-        }
+        self.is_below(f64::MIN_POSITIVE)
     }
 
     /// Whether the score says nothing at any θ: densities are off, or the public codes' formula leaves less than a hundredth of
     /// the exact score even where all centres coincide. What such a density stands for, the prior among it, has to come from
     /// elsewhere.
     pub fn is_negligible(&self) -> bool {
+        // Q/(Q + 1e-10) < s is Q < 1e-10·s/(1 − s).
+        self.is_below(REFERENCE_FLOOR * NEGLIGIBLE_FACTOR / (1.0 - NEGLIGIBLE_FACTOR))
+    }
+
+    /// Whether the density Q of the public codes' formula is below this at every θ; always where densities are off.
+    fn is_below(&self, q: f64) -> bool {
         let (count, d) = (self.offsets.count(), self.offsets.dim());
         match self.mode {
             KdeMode::Off => true,
             KdeMode::Exact => false,
-            // Q/(Q + 1e-10) < s is Q < 1e-10·s/(1 − s), and Q ≤ (N + 1)·e^(−normaliser).
-            KdeMode::Reference => {
-                let largest = (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda);
-                largest < (REFERENCE_FLOOR * NEGLIGIBLE_FACTOR / (1.0 - NEGLIGIBLE_FACTOR)).ln()
-            }
+            // Q ≤ (N + 1)·e^(−normaliser)
+            KdeMode::Reference => (count as f64).ln_1p() - reference_log_normaliser(count, d, self.lambda) < q.ln(),
         }
     }
 

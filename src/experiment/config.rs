@@ -309,7 +309,7 @@ fn can_be_added(kind: Kind) -> Result<(), ConfigError> {
         names().enumerate().find(|(at, name)| *name == "kind" || names().take(*at).any(|before| before == *name));
     for key in kind.keys {
         is_name_of_kind(key.name).or_else(|problem| refuse(format!("a key of kind `{}`: {problem}", kind.name)))?;
-        for preset in ["sound", "paper", "reference"] {
+        for preset in Preset::WORDS {
             if let Some(default) = key.default_for(preset)
                 && let Err(valid) = key.accepts.check(&default)
             {
