@@ -52,6 +52,7 @@ pub mod partition;
 mod positive;
 mod prepare;
 mod properties;
+mod quiet;
 mod recalibration;
 pub mod registry;
 mod rotation;
@@ -80,6 +81,8 @@ pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionS
 pub use positive::make_second;
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
+#[doc(hidden)]
+pub use quiet::quietly;
 pub use recalibration::{KeptSets, KeptVector, Recalibration};
 pub use registry::{FileStatus, sets, status};
 pub use rotation::{Rotation, SecondMoment, features_together};

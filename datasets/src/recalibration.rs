@@ -49,6 +49,10 @@ pub struct KeptSets {
     /// The seed of the score's random form; `None` for the form without chance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// The number of the client whose own results these are, from 0: its test rows have draws of their own in the random form.
+    /// `None` at the server and in one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<usize>,
     /// The level that is used where no other one is asked for.
     pub level: f64,
     /// Every level for which sets can be made, ascending, with its threshold; `None` where the calibration rows are too few,
@@ -105,7 +109,7 @@ mod tests {
 
     fn kept() -> Recalibration {
         let thresholds = vec![(0.5, Some(0.25)), (0.9, Some(0.75)), (0.99, None)];
-        let sets = KeptSets { score: "lac".into(), penalty: None, free: None, seed: None, level: 0.9, thresholds };
+        let sets = KeptSets { score: "lac".into(), penalty: None, free: None, seed: None, client: None, level: 0.9, thresholds };
         Recalibration { rows: 30, temperature: Some(1.5), vector: None, isotonic: None, conformal: Some(sets) }
     }
 

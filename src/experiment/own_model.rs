@@ -2,16 +2,14 @@
 //! for: a likelihood that is a sum over rows, and depends on a particle and a row alone. Two particles and two training
 //! rows are tried.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
 use crate::algorithm::Capabilities;
 use crate::array::{Array, Values};
 use crate::backend::Session;
-use crate::datasets::{Targets, TrainTest};
+use crate::datasets::{self, Targets, TrainTest};
 use crate::error::{RunError, words_of_panic};
 use crate::models::{Batch, LayerInputs, LayerRows, Model, RowCurvature, Task};
 use crate::particles::Particles;
@@ -294,24 +292,7 @@ fn agree(some: &[f64], others: &[f64], scale: f64) -> bool {
     some.len() == others.len() && some.iter().zip(others).all(is_same)
 }
 
-thread_local! {
-    /// Whether a panic of this thread is reported by this module, and not printed.
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
 /// The result of a computation, or the words of its panic, which are not printed.
 fn quietly<T>(compute: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !QUIET.get() {
-                before(panic);
-            }
-        }));
-    });
-    QUIET.set(true);
-    let result = catch_unwind(AssertUnwindSafe(compute));
-    QUIET.set(false);
-    result.map_err(|panic| words_of_panic(&*panic).unwrap_or("it panics").to_owned())
+    datasets::quietly(compute).map_err(|panic| words_of_panic(&*panic).unwrap_or("it panics").to_owned())
 }

@@ -61,7 +61,6 @@ pub(super) use with_arrow::text;
 mod with_arrow {
     use std::fs::File;
     use std::io::{Cursor, Read};
-    use std::panic::catch_unwind;
     use std::path::Path;
 
     use arrow_array::RecordBatch;
@@ -72,7 +71,7 @@ mod with_arrow {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::{DELIMITER, Form};
-    use crate::DataError;
+    use crate::{DataError, quietly};
 
     /// The rows of a file, some at a time.
     type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
@@ -84,7 +83,7 @@ mod with_arrow {
     pub fn text(path: &Path, form: Form, limit: u64) -> Result<Vec<u8>, DataError> {
         // The crates panic where the metadata of a damaged file contradict each other.
         let read = || read(path, form, limit);
-        catch_unwind(read).unwrap_or_else(|_| Err(form.error(path, "it cannot be read: it is damaged")))
+        quietly(read).unwrap_or_else(|_| Err(form.error(path, "it cannot be read: it is damaged")))
     }
 
     fn read(path: &Path, form: Form, limit: u64) -> Result<Vec<u8>, DataError> {

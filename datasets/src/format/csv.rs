@@ -7,7 +7,8 @@ use super::lines::Lines;
 use super::roles::{Role, by_content, roles};
 use crate::DataError;
 use crate::columns::{
-    CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Names, Notation, Purpose, Reading, text,
+    CellKind, MOST_CATEGORIES, Missing, MissingCells, MissingTarget, Names, Notation, Purpose, Reading, is_missing,
+    text,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +26,7 @@ const A_GROUP: &str = "a group (data.group_column): write it there, or take the 
 ///
 /// # Errors
 /// A column does not exist, there is no feature column or no data row, a line has another number of fields, a cell does
-/// not fit its column, or a label, client or group is empty.
+/// not fit its column, or a label, client or group is missing.
 pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Result<CsvTable, DataError> {
     let reading = options.reading;
     reading.check()?;
@@ -37,7 +38,6 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     if let Some(first) = options.first {
         same_width(first, &cells.columns, &lines)?;
     }
-    let missing = lines.missing_cells(reading);
     let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
     let target = place(Role::Target).ok_or_else(|| lines.no_column_of("data.target", options.target))?;
     let client = roles.iter().position(|role| matches!(role, Role::Client { .. }));
@@ -45,6 +45,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         "" => None,
         column => lines.find(column)?,
     };
+    let missing = missing_cells(&lines, options, [Some(target), group]);
     if let Some(name) = twice(lines.names.as_deref().unwrap_or_default(), &cells.columns) {
         let name = text(name.as_bytes());
         return Err(lines.columns(format!("two columns are named `{name}`; give each feature a name of its own")));
@@ -82,6 +83,9 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
             },
         }
         if let Some(client) = client {
+            if is_missing(lines.field(client)) {
+                return Err(lines.bad(client, A_CLIENT.to_owned()));
+            }
             ids.push(clients.id(&lines.name(client, &notation, A_CLIENT)?));
         }
         if let Some(group) = group {
@@ -94,6 +98,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         }
         numbers.push(lines.cells().1);
     }
+    let others = [Some(target), group].map(|column| Some(lines.names.as_ref()?[column?].clone()));
     let names = lines.names.as_ref().map(|names| cells.columns.iter().map(|&column| names[column].clone()).collect());
     let Cells { columns: places, kinds, texts, values: features, dropped, .. } = cells;
     if features.is_empty() && dropped + unlabelled > 0 {
@@ -110,6 +115,7 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
     Ok(CsvTable {
         features,
         names,
+        others,
         kinds,
         places,
         texts,
@@ -121,6 +127,21 @@ pub fn read(path: &Path, options: &CsvOptions, numbered: &mut Numbered) -> Resul
         groups,
         lines: numbers,
     })
+}
+
+/// The missing cells of the columns of a file, of which those of target and group matter.
+fn missing_cells(lines: &Lines, options: &CsvOptions, columns: [Option<usize>; 2]) -> MissingCells {
+    let Some(first) = options.first.filter(|_| lines.names.is_none()) else {
+        return lines.missing_cells(options.reading);
+    };
+    // A second file without a header has the columns of the first.
+    let mut names = vec![""; lines.width];
+    for (column, name) in columns.into_iter().zip(&first.others) {
+        if let (Some(column), Some(name)) = (column, name) {
+            names[column] = name;
+        }
+    }
+    options.reading.missing_cells(names.into_iter())
 }
 
 /// The cells of the feature columns, as they are read row by row.

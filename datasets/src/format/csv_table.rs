@@ -43,6 +43,8 @@ pub struct CsvTable {
     pub features: Array2<f32>,
     /// The names of the feature columns, if there is a header.
     pub names: Option<Vec<String>>,
+    /// The names of the columns of target and group, if there are such columns and a header.
+    pub others: [Option<String>; 2],
     /// What the feature columns hold `[p]`.
     pub kinds: Vec<CellKind>,
     /// The places of the feature columns in the file `[p]`, from 0.

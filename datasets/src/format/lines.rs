@@ -467,7 +467,8 @@ fn doubt(column: &str, names: &[String]) -> String {
     nearest(column, short).map_or_else(String::new, |name| format!("; did you mean `{}`?", text(name.as_bytes())))
 }
 
-/// Whether a field of the first line is a mark for a missing value, and no name of a column.
+/// Whether a field of the first line is a mark for a missing value, and no name of a column: also `none` and `-`, which are no
+/// missing cells ([`is_missing`](crate::columns::is_missing)) but name no column either.
 pub(super) fn is_mark(field: &str) -> bool {
     const MARKS: [&str; 7] = ["", "na", "n/a", "?", "null", "none", "-"];
     MARKS.contains(&field.to_lowercase().as_str())

@@ -236,74 +236,30 @@ fn read_cells(
     path: &Path,
     wanted: &Wanted<'_>,
     (delimiter, reading): (u8, &Reading),
-    Others { header, ignore, beside, asked, client }: &Others<'_>,
+    others: &Others<'_>,
 ) -> Result<Read, DataError> {
     let mut lines = Lines::open(path, delimiter)?;
     // Each row to predict has its prediction; of those with an answer, one without any cell is none.
-    if asked.is_empty() {
+    if others.asked.is_empty() {
         lines.keep_blank_rows();
     }
-    let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
-    let needed: Vec<&str> = needed.map(|(name, _)| name.as_str()).collect();
-    // What the content of a first line with the names looks like does not matter: names may be numbers. One of them is
-    // enough where the training file was said to have a header.
-    let has_names = match header {
-        Header::Yes => needed.iter().any(|name| lines.first_line_has([*name])),
-        Header::Auto | Header::No => !needed.is_empty() && lines.first_line_has(needed),
-    };
-    lines.header(
-        if has_names { Header::Yes } else { Header::Auto },
-        &Vec::from_iter(asked.iter().map(|asked| asked.column)),
-        &reading.notation(),
-    )?;
-    let place = |asked: &AskedColumn| match lines.find(asked.column)? {
-        None if asked.required => Err(lines.no_column_of(asked.key, asked.column)),
-        found => Ok(found),
-    };
-    let places: Vec<Option<usize>> = asked.iter().map(place).collect::<Result<_, _>>()?;
-    let asked: Vec<(&AskedColumn, usize)> =
-        asked.iter().zip(&places).filter_map(|(asked, place)| Some((asked, (*place)?))).collect();
-    let (found_columns, indices) = match wanted.names {
-        Some(names) if lines.names.is_some() && distinct(names) => (by_name(&lines, names, &wanted.defaults)?, true),
-        _ => {
-            let (columns, indices) = by_position(&lines, wanted.kinds.len(), ignore, &asked)?;
-            (columns.into_iter().map(Some).collect(), indices)
-        }
-    };
-    // The features whose columns the file has, with the columns.
-    let (there, columns): (Vec<usize>, Vec<usize>) =
-        found_columns.iter().enumerate().filter_map(|(at, column)| Some((at, (*column)?))).unzip();
-    if there.is_empty() {
-        return Err(lines.columns("it has none of the model's columns".to_owned()));
-    }
-    let is_feature = |(asked, place): &&(&AskedColumn, usize)| !asked.may_be_feature && columns.contains(place);
-    if let Some((AskedColumn { key, column, .. }, _)) = asked.iter().find(is_feature) {
-        return Err(lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column")));
-    }
-    let mut notes = Vec::new();
-    let mut found = Vec::new();
-    for (key, column) in *beside {
-        match lines.find(column)? {
-            Some(place) if lines.names.is_some() || indices => found.push(place),
-            _ if lines.names.is_none() => notes.push(format!(
-                "{}: without a header, and with other columns than the training file, column `{column}` ({key}) cannot be found",
-                path.display()
-            )),
-            _ => return Err(lines.no_column_beside(key, column)),
-        }
-    }
-    let (mut texts, mut answers) = (vec![Vec::new(); found.len()], vec![Vec::new(); asked.len()]);
-    let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; asked.len()]);
+    find_header(&mut lines, wanted, others, &reading.notation())?;
+    let Found { features, there, columns, asked, beside, mut notes } = Found::of((&lines, path), wanted, others)?;
+    let present: Vec<(&AskedColumn, usize)> =
+        others.asked.iter().zip(&asked).filter_map(|(asked, place)| Some((asked, (*place)?))).collect();
+
+    let (mut texts, mut answers) = (vec![Vec::new(); beside.len()], vec![Vec::new(); present.len()]);
+    let (mut numbers, mut left_out) = (Vec::new(), vec![0_usize; present.len()]);
     let names = there.iter().filter_map(|at| Some(wanted.names?[*at].as_str()));
     let kinds = (there.iter().map(|at| wanted.kinds[*at]).collect(), reading.missing_cells(names));
     let mut cells = Cells::of(columns, kinds, reading, (wanted.missing, Purpose::Predict));
     let (missing, notation) = (lines.missing_cells(reading), reading.notation());
-    let of_client = client.as_ref().and_then(|client| Some((client, found_columns[client.at]?)));
+    let of_client = others.client.as_ref().and_then(|client| Some((client, features[client.at]?)));
     while lines.next()? {
         let is_left_out = |(asked, column): &(&AskedColumn, usize)| {
             asked.missing == MissingAnswer::LeftOut && missing.hold(*column, lines.field(*column))
         };
-        if let Some(at) = asked.iter().position(is_left_out) {
+        if let Some(at) = present.iter().position(is_left_out) {
             left_out[at] += 1;
             continue;
         }
@@ -311,16 +267,17 @@ fn read_cells(
             client.check(&lines, column, &notation)?;
         }
         cells.read(&lines, false)?;
-        for (column, texts) in found.iter().zip(&mut texts) {
+        for (column, texts) in beside.iter().zip(&mut texts) {
             texts.push(lines.text(*column)?);
         }
-        for ((asked, column), answers) in asked.iter().zip(&mut answers) {
+        for ((asked, column), answers) in present.iter().zip(&mut answers) {
             answers.push(asked.answer(&lines, *column, &missing)?);
         }
         numbers.push(lines.cells().1);
     }
+
     let rows = numbers.len() + left_out.iter().sum::<usize>();
-    for ((asked, column), count) in asked.iter().zip(left_out).filter(|(_, count)| *count > 0) {
+    for ((asked, column), count) in present.iter().zip(left_out).filter(|(_, count)| *count > 0) {
         let column = lines.place(*column);
         if numbers.is_empty() {
             return Err(lines.columns(format!("none of its {rows} rows has {} in column {column}", asked.what)));
@@ -334,28 +291,124 @@ fn read_cells(
         let name = lines.names.as_ref().map(|names| names[*column].clone());
         Beside { place: lines.place(*column), name, cells }
     };
-    let beside = found.iter().zip(texts).map(given).collect();
-    let mut answers = asked.iter().map(|(_, column)| column).zip(answers).map(given);
-    let asked = places.iter().map(|place| place.and_then(|_| answers.next())).collect();
+    let beside = beside.iter().zip(texts).map(given).collect();
+    let mut answers = present.iter().map(|(_, column)| column).zip(answers).map(given);
+    let asked = asked.iter().map(|place| place.and_then(|_| answers.next())).collect();
     let (values, width) = (cells.values, cells.kinds.len());
-    let mut texts: BTreeMap<usize, Vec<String>> =
-        cells.texts.into_iter().map(|(at, names)| (there[at], names.into_texts())).collect();
-    let mut cells = lines.finish(values, width)?;
-    if there.len() < wanted.kinds.len() {
-        // A cell of a column that the file lacks is its only text, whose number is 0.
-        let mut all = Array2::zeros((cells.nrows(), wanted.kinds.len()));
-        for (column, at) in cells.columns().into_iter().zip(&there) {
+    let texts = cells.texts.into_iter().map(|(at, names)| (there[at], names.into_texts())).collect();
+    let cells = lines.finish(values, width)?;
+    let mut read = Read { cells, texts, beside, asked, lines: numbers, notes };
+    if there.len() < features.len() {
+        read.add_columns(wanted, &there, path);
+    }
+    Ok(read)
+}
+
+/// Finds whether the first line has the names of the columns.
+///
+/// # Errors
+/// As [`Lines::header`].
+fn find_header(
+    lines: &mut Lines,
+    wanted: &Wanted<'_>,
+    Others { header, asked, .. }: &Others<'_>,
+    notation: &Notation,
+) -> Result<(), DataError> {
+    let needed = wanted.names.into_iter().flatten().zip(&wanted.defaults).filter(|(_, default)| default.is_none());
+    let needed: Vec<&str> = needed.map(|(name, _)| name.as_str()).collect();
+    // What the content of a first line with the names looks like does not matter: names may be numbers. One of them is
+    // enough where the training file was said to have a header.
+    let has_names = match header {
+        Header::Yes => needed.iter().any(|name| lines.first_line_has([*name])),
+        Header::Auto | Header::No => !needed.is_empty() && lines.first_line_has(needed),
+    };
+    let header = if has_names { Header::Yes } else { Header::Auto };
+    lines.header(header, &Vec::from_iter(asked.iter().map(|asked| asked.column)), notation)
+}
+
+/// The columns of a file, by their numbers from 0.
+struct Found {
+    /// The column of each feature `[p]`; `None` for one that the file lacks and that has a default.
+    features: Vec<Option<usize>>,
+    /// The features whose columns the file has.
+    there: Vec<usize>,
+    /// Their columns, in the same order.
+    columns: Vec<usize>,
+    /// The columns of `Others::asked`, in their order; `None` for one that the file lacks.
+    asked: Vec<Option<usize>>,
+    /// The columns of `Others::beside` that can be found.
+    beside: Vec<usize>,
+    /// Notes for the user, one sentence each.
+    notes: Vec<String>,
+}
+
+impl Found {
+    /// Those of a file whose header has been read.
+    ///
+    /// # Errors
+    /// A column does not exist, or one that was asked for is a feature.
+    fn of(
+        (lines, path): (&Lines, &Path),
+        wanted: &Wanted<'_>,
+        Others { ignore, beside, asked: all_asked, .. }: &Others<'_>,
+    ) -> Result<Self, DataError> {
+        let place = |asked: &AskedColumn| match lines.find(asked.column)? {
+            None if asked.required => Err(lines.no_column_of(asked.key, asked.column)),
+            found => Ok(found),
+        };
+        let asked: Vec<Option<usize>> = all_asked.iter().map(place).collect::<Result<_, _>>()?;
+        let present: Vec<(&AskedColumn, usize)> =
+            all_asked.iter().zip(&asked).filter_map(|(asked, place)| Some((asked, (*place)?))).collect();
+        let (features, indices) = match wanted.names {
+            Some(names) if lines.names.is_some() && distinct(names) => (by_name(lines, names, &wanted.defaults)?, true),
+            _ => {
+                let (columns, indices) = by_position(lines, wanted.kinds.len(), ignore, &present)?;
+                (columns.into_iter().map(Some).collect(), indices)
+            }
+        };
+        let (there, columns): (Vec<usize>, Vec<usize>) =
+            features.iter().enumerate().filter_map(|(at, column)| Some((at, (*column)?))).unzip();
+        if there.is_empty() {
+            return Err(lines.columns("it has none of the model's columns".to_owned()));
+        }
+        let is_feature = |(asked, place): &&(&AskedColumn, usize)| !asked.may_be_feature && columns.contains(place);
+        if let Some((AskedColumn { key, column, .. }, _)) = present.iter().find(is_feature) {
+            return Err(
+                lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column"))
+            );
+        }
+        let (mut found, mut notes) = (Vec::new(), Vec::new());
+        for (key, column) in *beside {
+            match lines.find(column)? {
+                Some(place) if lines.names.is_some() || indices => found.push(place),
+                _ if lines.names.is_none() => notes.push(format!(
+                    "{}: without a header, and with other columns than the training file, column `{column}` ({key}) cannot be found",
+                    path.display()
+                )),
+                _ => return Err(lines.no_column_beside(key, column)),
+            }
+        }
+        Ok(Self { features, there, columns, asked, beside: found, notes })
+    }
+}
+
+impl Read {
+    /// Adds the columns that the file lacks, whose default is the text of every row, to those that are `there`, which are in
+    /// ascending order.
+    fn add_columns(&mut self, wanted: &Wanted<'_>, there: &[usize], path: &Path) {
+        // A cell of such a column is its only text, whose number is 0.
+        let mut all = Array2::zeros((self.cells.nrows(), wanted.kinds.len()));
+        for (column, at) in self.cells.columns().into_iter().zip(there) {
             all.column_mut(*at).assign(&column);
         }
-        for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| found_columns[*at].is_none()) {
+        for (at, text) in wanted.defaults.iter().enumerate().filter(|(at, _)| there.binary_search(at).is_err()) {
             let (Some(text), Some(names)) = (text, wanted.names) else { continue };
             let name = crate::columns::text(names[at].as_bytes());
-            notes.push(format!("{} has no column `{name}`: all of its rows are of `{text}`", path.display()));
-            texts.insert(at, vec![(*text).to_owned()]);
+            self.notes.push(format!("{} has no column `{name}`: all of its rows are of `{text}`", path.display()));
+            self.texts.insert(at, vec![(*text).to_owned()]);
         }
-        cells = all;
+        self.cells = all;
     }
-    Ok(Read { cells, texts, beside, asked, lines: numbers, notes })
 }
 
 impl AskedColumn<'_> {

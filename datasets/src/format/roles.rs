@@ -92,8 +92,10 @@ pub(super) fn roles(lines: &mut Lines, options: &CsvOptions, texts: &[bool]) -> 
     for ((key, columns), kind) in reading.named_features().into_iter().zip(kinds) {
         for column in columns {
             let found = lines.find(column)?.ok_or_else(|| lines.no_column_of(key, column))?;
-            // In the same spelling, by which new rows know that it is a feature.
-            let is_client = named.roles[found] == Role::Client { is_feature: false } && *column == options.client;
+            // In the same spelling, by which new rows know that it is a feature. Of a second file the keys are those that the
+            // first one has found.
+            let is_same = options.first.is_some() || *column == options.client;
+            let is_client = named.roles[found] == Role::Client { is_feature: false } && is_same;
             match is_client && kind == CellKind::Category {
                 true => named.roles[found] = Role::Client { is_feature: true },
                 false => named.name(lines, found, key, Role::Feature(kind))?,

@@ -4,7 +4,8 @@ use super::tables::{loaded, table};
 use fedstein_datasets::columns::{Categorical, Missing, MissingTarget, MissingValues, Reading, Rule};
 use fedstein_datasets::format::header::Header;
 use fedstein_datasets::format::new_rows::{NewRowsOptions, read_new_rows};
-use fedstein_datasets::{DataError, ModelCard, TrainTest};
+use fedstein_datasets::source::Csv;
+use fedstein_datasets::{DataError, ModelCard, Targets, Task, TrainTest};
 
 /// Visits: 999 is an unknown age, `.` and -9 an unknown dose, `unknown` an unknown ward, and 999 a known weight.
 const CODED: &str = "age,dose,ward,weight,y\n40,1.5,north,70,no\n999,-9,south,999,yes\n52,.,Unknown,82,yes\n\
@@ -69,6 +70,34 @@ fn a_list_holds_for_every_column() {
         message.contains("data.missing_values names the column `age`, and the file has no header; a list"),
         "{message}"
     );
+}
+
+#[test]
+fn test_rows_without_a_header_have_the_missing_values_of_each_column() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("train.csv"), "a,ward,y\n1,3,1.5\n2,4,-9\n-9,3,2.5\n4,4,3.5\n").unwrap();
+    std::fs::write(path("test.csv"), "1,3,-9.0\n-9,9,0.5\n5,3,-1\n").unwrap();
+    let declared = [("y", "-9"), ("ward", "9")].map(|(name, cell)| (name.to_owned(), list(&[cell])));
+    let reading = Reading {
+        missing_values: MissingValues::InColumns(declared.into()),
+        missing_target: MissingTarget::Drop,
+        group_column: "1".into(),
+        ..Reading::default()
+    };
+    let csv = |reading| {
+        let csv = table(&path("train.csv"), reading);
+        let test_path = path("test.csv").display().to_string();
+        loaded(Csv { target: "-1".into(), task: Task::Regression, test_path, ..csv })
+    };
+    // -9 is missing as a target, a feature may be so; 9 is no group.
+    let message = csv(reading.clone()).unwrap_err().to_string();
+    assert!(message.contains("test.csv, line 2, column 2") && message.contains("not a group"), "{message}");
+    std::fs::write(path("test.csv"), "1,3,-9.0\n-9,4,0.5\n5,3,-1\n").unwrap();
+    let data = csv(reading).unwrap();
+    assert_eq!(data.test.features.column(0).to_vec(), [-9.0, 5.0]);
+    let Targets::Real { values } = &data.test.targets else { panic!("real targets") };
+    assert_eq!((data.train.rows(), &values[..]), (3, &[0.5, -1.0][..]));
 }
 
 #[test]
