@@ -120,6 +120,17 @@ def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tm
         assert [path.name for path in tmp_path.iterdir()] == ["run-sites"]
 
 
+def test_sites_that_a_killed_process_put_aside_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grid: Any = None
+    aside = tmp_path / ".run-sites.earlier.123"
+    aside.mkdir()
+    with caplog.at_level("WARNING", logger="flwr"), pytest.raises(AttributeError):
+        FedsteinStrategy({"rounds": 1, "partition.clients": 2}, out=tmp_path / "run").start(grid)
+    beside = tmp_path / "run-sites"
+    assert f"{aside} has the sites of an earlier simulation; rename it to {beside} to resume that one" in caplog.text
+    assert aside.is_dir()
+
+
 def test_a_simulation_is_resumed_with_the_sites_that_it_has(tmp_path: Path) -> None:
     out, beside = tmp_path / "run", tmp_path / "run-sites"
     # The keys that an app's config has at each start.

@@ -177,6 +177,12 @@ impl Algorithm for OwnConfig {
     }
 }
 
+/// The names of the kinds of `[algorithm]` whose capabilities are such, in their order.
+pub fn kinds_that(can: impl Fn(&Capabilities) -> bool) -> Vec<&'static str> {
+    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
+    kinds.filter(|(_, capabilities)| can(capabilities)).map(|(kind, _)| kind.name).collect()
+}
+
 /// The names of the server's numbers that are columns of `rounds.csv`, over all algorithms and without repetition.
 pub fn columns() -> Vec<&'static str> {
     let mut columns = Vec::new();

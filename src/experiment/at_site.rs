@@ -140,7 +140,7 @@ impl SiteClient {
             }
             Content::Calibration(told) => {
                 let part = self.part_of(run)?;
-                site_results::keep_calibration(&part.disk.results(), told).map_err(in_words)?;
+                site_results::keep_calibration(&part.disk.results(), self.site.index, told).map_err(in_words)?;
                 Content::Ready { visited: part.disk.visited().map_err(in_words)? }
             }
             Content::Request(head) => return self.request(&opened, head.clone()),

@@ -182,6 +182,7 @@ impl Inquiry<'_> {
             penalty,
             free,
             seed: form.seed,
+            client: None,
             level: keys.level,
             thresholds: levels.iter().map(|level| (*level, threshold(level))).collect(),
         })

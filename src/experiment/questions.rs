@@ -8,18 +8,17 @@ use super::config::Config;
 use super::progress::Observer;
 use super::schema::first;
 use crate::error::RunError;
-use crate::remote::{Answer, Arrays, CalibrationTold, Content, Link, Opened, Peer};
+use crate::remote::{Answer, Arrays, CalibrationTold, Content, LEAST, Link, Opened, Peer};
 
 /// The times of a run.
-const TIMES: Times = Times { least: Duration::from_secs(60), silent: Duration::from_secs(10) };
+const TIMES: Times = Times { least: LEAST, silent: Duration::from_secs(10) };
 /// The number of sites that a message names.
 const NAMED: usize = 5;
 
 /// How long the server waits.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// The shortest time that sites get before the first round, in which they read their files, and after the last one, in
-    /// which they write their reports.
+    /// [`LEAST`].
     least: Duration,
     /// The time after which the user learns for whom the server waits.
     silent: Duration,

@@ -5,7 +5,7 @@ use super::row_groups::RowGroups;
 use super::run_dir;
 use crate::datasets::{KeptSets, KeptVector, Recalibration};
 use crate::error::RunError;
-use crate::federation::labelled::{Labelled, NEW_STREAM, TEST_STREAM, merged};
+use crate::federation::labelled::{Labelled, NEW_STREAM, merged, test_stream};
 use crate::metrics::{ClassPredictions, Evaluation, RegressionPredictions};
 use crate::protocol::{ScoreForm, SetForm};
 use crate::report::conformal::{Score, SetCounts, TargetInterval, class_set, draws_of, intervals};
@@ -26,6 +26,8 @@ pub struct Recalibrated {
 struct Sets {
     score: Score,
     seed: Option<u64>,
+    /// The stream of the draws for test rows.
+    test_stream: u64,
     level: f64,
     /// `None`: every set is everything.
     threshold: Option<f64>,
@@ -117,7 +119,7 @@ impl Finished {
                 levels.join(", ")
             )));
         };
-        Ok(Sets { score, seed: kept.seed, level, threshold })
+        Ok(Sets { score, seed: kept.seed, test_stream: test_stream(kept.client), level, threshold })
     }
 }
 
@@ -271,10 +273,10 @@ impl Sets {
         classes: &[String],
         groups: Option<&RowGroups>,
     ) -> Result<SetResults, RunError> {
-        let Self { score, seed, level, threshold } = *self;
+        let Self { score, seed, test_stream, level, threshold } = *self;
         let form = ScoreForm { score, temperature, seed };
         // The stream of test rows: on its own test rows a run has the sets of its own report.
-        let rows = labelled.set_of_each(&SetForm { form, level, threshold }, TEST_STREAM)?;
+        let rows = labelled.set_of_each(&SetForm { form, level, threshold }, test_stream)?;
         let clusters = labelled.clusters();
         let lines = |names: &[String], of: &[usize]| -> Vec<SetLine> {
             let counts = merged(&rows, of, names.len(), clusters);

@@ -1,14 +1,17 @@
 //! The server of a federation, which has no rows: agreement of the sites → the algorithm's server half → rounds → files.
 //! [`run()`](super::run()) is the same with all clients in one process.
 
+use crate::array::Array;
 use crate::backend::{AnyBackend, Backend};
-use crate::datasets::DataConfig;
+use crate::datasets::{DataConfig, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::{Message, PARTICLES, Wire};
 use crate::random::{self, Streams};
 use crate::remote::{Arrays, Carrier, Content, Link, Remote, Wait};
+use crate::report::ClientNames;
 use crate::site::Terms;
+use crate::site::class_prior::ClassPrior;
 
 use super::artifact::Artifacts;
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
@@ -69,23 +72,11 @@ pub fn serve_on(
     sites.agreement.notes.iter().for_each(|note| observer.note(note));
     sites.check(config, test.as_ref())?;
     sites.note_on_rows(config).iter().for_each(|note| observer.note(note));
-    let (class_weights, weighted) = sites.class_weights(config)?.unzip();
-    let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
-    let uncorrected =
-        sites.counts().and_then(|counts| prior_correction::uncorrected(config, can, &counts, sites.name_is_feature()));
-    let (card, units) = sites.card(&questions, config)?;
-    let weighted = weighted.into_iter().flatten();
-    let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
-    notes.extend(note_on_published(config, can));
-    let basis = sites.basis(&questions, config, &card)?;
-    let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
-    notes.extend(of_test.into_iter().flatten());
-    notes.extend(card.normalisation.features.coarse_notes(card.feature_names.as_deref()));
+    let Agreed { card, basis, test, class_weights, class_prior, notes } = Agreed::on(&sites, &questions, config, test)?;
     notes.iter().for_each(|note| observer.note(note));
-    let shape = card.shape();
 
     // The model and its initial particles.
-    let model = config.model(&shape)?;
+    let model = config.model(&card.shape())?;
     check_size(algorithm, &*model)?;
     let session = backend.open(config.precision)?;
     let roster = sites.agreement.rows.clone();
@@ -93,16 +84,8 @@ pub fn serve_on(
     let terms =
         Terms { card: card_of_sites, config: config_of_sites, roster: roster.clone(), class_weights, class_prior };
     let drawn = drawn_particles(&*model, algorithm.particles(), streams);
-    let sent = |array| {
-        let message = Message::default().with_array(PARTICLES, array);
-        let message = match &basis {
-            Some(basis) => message.with_array(rotation::MATRIX, rotation::to_array(basis)),
-            None => message,
-        };
-        Arrays::of(&message, Wire::Full)
-    };
     let squares = match has_noise(&*model) {
-        true => sites.squares(&questions, &terms, (&sent(drawn.clone()), algorithm.particles()))?,
+        true => sites.squares(&questions, &terms, (&sent(drawn.clone(), basis.as_ref()), algorithm.particles()))?,
         false => Vec::new(),
     };
     let initial = Particles::from_array(&with_noise(&*model, drawn, &squares), model.layout(), &session)?;
@@ -112,10 +95,10 @@ pub fn serve_on(
     if let Some(artifacts) = artifacts.as_deref_mut() {
         let mut rows = sites.rows(config, card.clone(), test.as_ref());
         rows.notes.extend(notes);
-        artifacts.open(config, algorithm.particles(), rows, basis.as_ref(), &*model, &session)?;
+        artifacts.open(config, algorithm, rows, basis.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
-    sites.ask(&questions, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?))?;
+    sites.ask(&questions, &Content::Begin(Box::new(terms)), &sent(initial.to_array()?, basis.as_ref()))?;
 
     // The algorithm's server half, over the clients at their sites.
     let halves = algorithm.build(config.setup(&model, (&roster, Vec::new()), card.features, initial, &session))?;
@@ -138,19 +121,8 @@ pub fn serve_on(
     let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
     observer.started(config.rounds, &sites.headline(config));
     let names = sites.names();
-    let called = names.clone();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
-    let waiting = |wait: Wait<'_>| match wait {
-        // No step of a client: it only lets the user end the wait for scores and answers.
-        Wait::GoesOn => observer.step(0, 1),
-        Wait::Silent(clients) => {
-            let silent = listed(clients.iter().map(|client| called.of(*client)));
-            observer.note(&format!("still waiting for the answer of {silent}"));
-        }
-        Wait::Restarted(client) => {
-            observer.note(&format!("the process of {} had ended, and is started again", called.of(client)));
-        }
-    };
+    let waiting = waiting(observer, names.clone());
     let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);
     let fleet = config.fleet(can, remote, roster.len(), streams);
     let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
@@ -177,6 +149,76 @@ pub fn serve_on(
     }
     observer.finished();
     Ok(outcome)
+}
+
+/// What sites and server agree on before the model is known.
+struct Agreed {
+    /// Features, target and their scales.
+    card: ModelCard,
+    /// The basis of the features, with `data.rotate`.
+    basis: Option<Rotation>,
+    /// The server's own test rows, if it has any.
+    test: Option<PublicRows>,
+    /// How often a training row of each class counts, `[C]`, with `data.class_weights`.
+    class_weights: Option<Vec<f64>>,
+    /// How frequent the classes are at all sites, with `evaluation.prior_correction`.
+    class_prior: Option<ClassPrior>,
+    /// Notes for the user, one sentence each.
+    notes: Vec<String>,
+}
+
+impl Agreed {
+    /// Asks the sites for what the configuration needs.
+    ///
+    /// # Errors
+    /// A site does not answer or does not tell what is needed, or the server's own rows do not fit theirs.
+    fn on(
+        sites: &Sites,
+        questions: &Questions<'_>,
+        config: &Config,
+        test: Option<PublicRows>,
+    ) -> Result<Self, RunError> {
+        let can = config.algorithm.capabilities();
+        let (class_weights, weighted) = sites.class_weights(config)?.unzip();
+        let (class_prior, corrected) = sites.class_prior(config, class_weights.as_deref())?.unzip();
+        let uncorrected = sites
+            .counts()
+            .and_then(|counts| prior_correction::uncorrected(config, can, &counts, sites.name_is_feature()));
+        let (card, units) = sites.card(questions, config)?;
+        let weighted = weighted.into_iter().flatten();
+        let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
+        notes.extend(note_on_published(config, can));
+        let basis = sites.basis(questions, config, &card)?;
+        let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();
+        notes.extend(of_test.into_iter().flatten());
+        notes.extend(card.normalisation.features.coarse_notes(card.feature_names.as_deref()));
+        Ok(Self { card, basis, test, class_weights, class_prior, notes })
+    }
+}
+
+/// Initial particles as the sites receive them: with the basis of the features, if there is one.
+fn sent(particles: Array, basis: Option<&Rotation>) -> Arrays {
+    let message = Message::default().with_array(PARTICLES, particles);
+    let message = match basis {
+        Some(basis) => message.with_array(rotation::MATRIX, rotation::to_array(basis)),
+        None => message,
+    };
+    Arrays::of(&message, Wire::Full)
+}
+
+/// Tells the user about sites that are silent or were started again while the server waits.
+fn waiting(observer: &dyn Observer, names: ClientNames) -> impl Fn(Wait<'_>) + Sync {
+    move |wait| match wait {
+        // No step of a client: it only lets the user end the wait for scores and answers.
+        Wait::GoesOn => observer.step(0, 1),
+        Wait::Silent(clients) => {
+            let silent = listed(clients.iter().map(|client| names.of(*client)));
+            observer.note(&format!("still waiting for the answer of {silent}"));
+        }
+        Wait::Restarted(client) => {
+            observer.note(&format!("the process of {} had ended, and is started again", names.of(client)));
+        }
+    }
 }
 
 /// Checks that nothing in the configuration needs rows at the server.

@@ -18,6 +18,7 @@ use crate::datasets::{DataConfig, ModelCard, Rotation};
 use crate::error::RunError;
 use crate::models::Model;
 use crate::particles::Particles;
+use crate::protocol::ClientId;
 use crate::remote::CalibrationTold;
 use crate::report::files::{create_private, remove_if_there};
 use crate::site::{MOST_ROWS, SiteConfig};
@@ -90,7 +91,7 @@ impl Kept {
 ///
 /// # Errors
 /// The calibration is not valid, or a file cannot be read or written.
-pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(), RunError> {
+pub(super) fn keep_calibration(dir: &Path, client: ClientId, told: &CalibrationTold) -> Result<(), RunError> {
     let CalibrationTold { kept, results } = told;
     kept.check().map_err(|problem| RunError::Config(format!("the server's calibration: {problem}")))?;
     if kept.rows.max(results.rows) > MOST_ROWS {
@@ -103,7 +104,11 @@ pub(super) fn keep_calibration(dir: &Path, told: &CalibrationTold) -> Result<(),
     if [OWN, OWN_OF_ROWS].iter().any(|own| site.has_predictor(own)) {
         return Ok(());
     }
-    site.card.calibration = Some(kept.clone());
+    let mut kept = kept.clone();
+    if let Some(sets) = &mut kept.conformal {
+        sets.client = Some(client);
+    }
+    site.card.calibration = Some(kept);
     let bins = site.config()?.evaluation.bins;
     let classes = site.card.classes.as_deref().unwrap_or_default();
     site.summary.calibration = Some(match dir.join(run_dir::PREDICTIONS).exists() {
@@ -176,6 +181,7 @@ impl SiteResults<'_> {
             sites: Vec::new(),
             clients: Vec::new(),
             calibration: None,
+            own_algorithm: None,
             config_sha256: Some(digest::of_bytes(config_toml.as_bytes())),
         };
         write(run_dir::SUMMARY, &to_json(&summary)?)?;

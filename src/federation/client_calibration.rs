@@ -8,7 +8,7 @@ use fedstein_models::Task;
 
 use super::client_evaluator::{ClientEvaluator, Outputs, no_rows, with_scores};
 use super::held_out::{HeldOut, Seen};
-use super::labelled::{Labelled, TEST_STREAM};
+use super::labelled::{Labelled, test_stream};
 use crate::array::{Array, Values};
 use crate::error::RunError;
 use crate::metrics::{ParticleLogProbs, RegressionPredictions, logits_of, temperature_sums};
@@ -83,7 +83,7 @@ impl ClientEvaluator {
             message = with_scores(message, AFTER, &labelled.mapped(&map)?.sums(self.bins)?);
         }
         if let Some(sets) = &form.sets {
-            let results = labelled.sets(sets, TEST_STREAM)?;
+            let results = labelled.sets(sets, test_stream(Some(request.client)))?;
             let with_clusters = results.all.has_clusters();
             let counts = [&results.all].into_iter().chain(&results.classes).map(|of| of.to_values(with_clusters));
             let counts: Vec<Vec<f64>> = counts.collect();

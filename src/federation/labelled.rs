@@ -6,15 +6,20 @@ use crate::error::RunError;
 use crate::metrics::{
     ClassPredictions, ClientScores, Clusters, MetricError, ParticleLogProbs, RegressionPredictions, apply_temperature,
 };
-use crate::protocol::{ScoreForm, SetForm};
+use crate::protocol::{ClientId, ScoreForm, SetForm};
 use crate::report::conformal::{Score, SetCounts, class_scores, class_set, draws, intervals, target_scores};
 use crate::report::maps::ProbabilityMap;
 
-/// The stream of draws for test rows, at the server and at each client, so that a site's own results have the sets that the server
-/// was told of.
-pub const TEST_STREAM: u64 = 1 << 40;
+/// The stream of draws for the test rows of a run in one process, or of the server.
+const TEST_STREAM: u64 = 1 << 40;
 /// The stream of draws for new rows.
 pub const NEW_STREAM: u64 = 1 << 41;
+
+/// The stream of draws for test rows: those here, or those that a client holds out. Clients have other draws than each other,
+/// so that their rows are independent; a site's own results have those of its answers to the server.
+pub fn test_stream(client: Option<ClientId>) -> u64 {
+    client.map_or(TEST_STREAM, |client| TEST_STREAM + 1 + client as u64)
+}
 
 /// The predictive distribution of some rows with their labels, in the units of the data.
 #[derive(Clone, Debug)]
@@ -210,4 +215,23 @@ fn check(score: Score, classes: bool) -> Result<(), RunError> {
 /// The draws of the form, if it is random.
 fn drawn(form: &ScoreForm, stream: u64, rows: usize) -> Option<Vec<f64>> {
     Some(draws(form.seed?, stream, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_several_clients_have_independent_draws() {
+        const ROWS: usize = 2_000;
+        let of = |client| draws(7, test_stream(client), ROWS);
+        let all: Vec<Vec<f64>> = [None, Some(0), Some(1), Some(2)].into_iter().map(of).collect();
+        for (at, one) in all.iter().enumerate() {
+            for other in &all[..at] {
+                // The mean of products of independent uniforms is 1/4, with a standard deviation of √(7/144 / n).
+                let mean = one.iter().zip(other).map(|(a, b)| a * b).sum::<f64>() / ROWS as f64;
+                assert!((mean - 0.25).abs() < 4.0 * (7.0 / 144.0 / ROWS as f64).sqrt(), "{mean}");
+            }
+        }
+    }
 }

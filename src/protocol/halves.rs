@@ -58,7 +58,8 @@ pub trait ServerHalf: Send {
         Ok(())
     }
 
-    /// Aggregates the validated replies of a round, which come in the order of selection.
+    /// Aggregates the validated replies of a round, in the order in which their clients were asked: those that were selected,
+    /// then those that were asked where these gave no usable reply. Each reply names its client.
     ///
     /// # Errors
     /// A reply cannot be read, a computation diverges, or the device does not answer.

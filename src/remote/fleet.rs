@@ -12,8 +12,9 @@ use crate::error::RunError;
 use crate::federation::fleet::Fleet;
 use crate::protocol::{Ask, CLIENT_BYTES, ClientId, Reply, Request, Watch};
 
-/// The time for an answer about calibration rows where there is no deadline.
-const LEAST: Duration = Duration::from_secs(60);
+/// The shortest time that sites get before the first round, in which they read their files, and after the last one, in which
+/// they predict their calibration rows and write their reports.
+pub const LEAST: Duration = Duration::from_secs(60);
 /// The shortest silence that is told.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -39,6 +40,8 @@ pub struct Remote<'a> {
     waiting: &'a (dyn Fn(Wait<'_>) + Sync),
     /// The shortest silence that is told.
     silence: Duration,
+    /// The shortest time for answers about calibration rows.
+    least: Duration,
     /// The longest wait for all replies so far.
     longest: Mutex<Duration>,
     kept: Mutex<Kept>,
@@ -68,7 +71,8 @@ impl Kept {
 
 impl<'a> Remote<'a> {
     /// A fleet over a link to sites, by client. Replies are waited for as long as `deadline` says, in seconds; `waiting` is called
-    /// again and again meanwhile. Unusually long is a silence of 30 s and of three times the longest wait before.
+    /// again and again meanwhile. Answers about calibration rows have at least [`LEAST`] and three times the longest wait before.
+    /// Unusually long is a silence of 30 s and of three times the longest wait before.
     pub fn new(
         link: Link<'a>,
         sites: Vec<Peer>,
@@ -76,7 +80,16 @@ impl<'a> Remote<'a> {
         waiting: &'a (dyn Fn(Wait<'_>) + Sync),
     ) -> Self {
         let deadline = deadline.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Self { link, sites, deadline, waiting, silence: SILENCE, longest: Mutex::default(), kept: Mutex::default() }
+        Self {
+            link,
+            sites,
+            deadline,
+            waiting,
+            silence: SILENCE,
+            least: LEAST,
+            longest: Mutex::default(),
+            kept: Mutex::default(),
+        }
     }
 
     fn send(&self, request: &Request, arrays: &Arrays) -> Result<u64, RunError> {
@@ -139,9 +152,13 @@ impl<'a> Remote<'a> {
 
 impl Fleet for Remote<'_> {
     fn dispatch(&self, requests: &[Request], watch: Watch) -> Vec<Result<Reply, RunError>> {
+        let mut longest = self.longest.lock().unwrap_or_else(PoisonError::into_inner);
         // All rounds are over when the calibration rows are asked about: nobody waits for a silent site for ever.
         let is_last = requests.first().is_some_and(|request| matches!(request.ask, Ask::Calibrate(_)));
-        let time = self.deadline.or(is_last.then_some(LEAST));
+        let time = match is_last {
+            true => Some(self.deadline.unwrap_or_default().max(self.least).max(longest.saturating_mul(3))),
+            false => self.deadline,
+        };
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         let round = requests.first().map_or(0, |request| request.round);
         // Requests of one state share their arrays.
@@ -159,7 +176,6 @@ impl Fleet for Remote<'_> {
         }
         // The user can end the wait as the steps of clients in this process; only requests for training are watched.
         let (begin, mut said) = (Instant::now(), false);
-        let mut longest = self.longest.lock().unwrap_or_else(PoisonError::into_inner);
         let patience = self.silence.max(longest.saturating_mul(3));
         let watched = || {
             watch(awaited.len() - self.link.open(&awaited), awaited.len());
@@ -230,7 +246,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
-    use crate::protocol::{Message, Scoring};
+    use crate::protocol::{Calibrating, Message, Scoring};
     use crate::remote::{Arrival, Carrier, Limits, Parcel};
 
     /// A site that takes every message and never answers.
@@ -278,5 +294,27 @@ mod tests {
         let scores = Request::new(1, 0, Ask::Score(Scoring::default()), Message::default());
         assert!(remote.dispatch(&[scores], &|_, _| {}).is_empty() && waits.load(Relaxed) > before);
         assert_eq!(told.load(Relaxed), 1, "not before three times the longest wait");
+    }
+
+    #[test]
+    fn answers_about_calibration_rows_have_more_time_than_a_round_and_not_for_ever() {
+        let asked = || Request::new(1, 0, Ask::Calibrate(Calibrating::Rows), Message::default());
+        let waited = |remote: &Remote<'_>, request| {
+            let begin = Instant::now();
+            assert!(remote.dispatch(&[request], &|_, _| {}).is_empty());
+            begin.elapsed()
+        };
+        let millis = Duration::from_millis;
+        for deadline in [None, Some(0.01)] {
+            let mut remote = Remote::new(Link::new(&Silent, 3), vec![0], deadline, &|_| ());
+            remote.least = millis(150);
+            assert!((millis(150)..millis(2000)).contains(&waited(&remote, asked())), "{deadline:?}");
+        }
+        // Three times as long as for the scores of a round.
+        let mut remote = Remote::new(Link::new(&Silent, 3), vec![0], Some(0.1), &|_| ());
+        remote.least = millis(1);
+        let scores = Request::new(1, 0, Ask::Score(Scoring::default()), Message::default());
+        assert!(waited(&remote, scores) >= millis(100));
+        assert!(waited(&remote, asked()) >= millis(300));
     }
 }

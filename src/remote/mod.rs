@@ -20,7 +20,7 @@ pub use envelope::{
     Arrays, CalibrationTold, Content, Identity, MOMENT, Opened, PROTOCOL, Purpose, ReplyHead, RequestHead, ask_who,
     open, seal, seal_failure, shown, who_answers,
 };
-pub use fleet::{Remote, Wait};
+pub use fleet::{LEAST, Remote, Wait};
 pub use link::{Answer, Link};
 pub use parcel::{Limits, Parcel, TooLarge};
 pub use pipes::Pipes;

@@ -1,7 +1,7 @@
 //! What the map and the sets do on test rows.
 
 use crate::error::RunError;
-use crate::federation::labelled::{Labelled, SetResults, TEST_STREAM};
+use crate::federation::labelled::{Labelled, SetResults, test_stream};
 use crate::metrics::{ClientScores, Evaluation};
 use crate::protocol::{ClientId, TestForm};
 use crate::report::maps::ProbabilityMap;
@@ -24,7 +24,7 @@ impl Tested {
             client: None,
             before: labelled.sums(bins)?,
             after: map.map(|map| labelled.mapped(map)?.sums(bins)).transpose()?,
-            sets: form.sets.as_ref().map(|sets| labelled.sets(sets, TEST_STREAM)).transpose()?,
+            sets: form.sets.as_ref().map(|sets| labelled.sets(sets, test_stream(None))).transpose()?,
         })
     }
 

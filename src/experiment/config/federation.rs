@@ -58,7 +58,7 @@ const KEYS: &[Key] = &[
         "deadline",
         Float(Interval::NOT_NEGATIVE),
         F(0.0),
-        "Seconds after which replies, answers to questions and scores are ignored; 0: the server waits for all. Before round 1, where all sites must answer and read their files, they have at least 60 s; and so they have after the last round, where they are told the calibration. Clients in this process answer at once; the delay of injected stragglers is simulated.",
+        "Seconds after which replies, answers to questions and scores are ignored; 0: the server waits for all. Before round 1, where all sites must answer and read their files, they have at least 60 s. After the last round they have the longest of the deadline, 60 s and three times the longest wait of the run for answers about their calibration rows, and the longer of the deadline and 60 s to be told the calibration, even with 0. Clients in this process answer at once; the delay of injected stragglers is simulated.",
     ),
     key(
         "min_replies",
@@ -119,12 +119,32 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities, Replies};
+    use crate::algorithm::{Capabilities, Replies, kinds_that};
+    use crate::schedule::SCHEDULE_KINDS;
 
     /// The algorithms of a federation that are so.
     fn kinds(are: impl Fn(&Capabilities) -> bool) -> BTreeSet<&'static str> {
-        let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
-        kinds.filter(|(_, can)| !can.centralised && are(can)).map(|(kind, _)| kind.name).collect()
+        kinds_that(|can| !can.centralised && are(can)).into_iter().collect()
+    }
+
+    /// The names between backticks.
+    fn named(text: &'static str) -> BTreeSet<&'static str> {
+        text.split('`').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn the_texts_of_wire_and_clients_name_the_algorithms_that_differ() {
+        let wire = KEYS.iter().find(|key| key.name == "wire").unwrap();
+        let (_, refused) = wire.doc.split_once("sums of scores are not rounded. ").unwrap();
+        let (refused, _) = refused.split_once(" takes ").unwrap();
+        assert_eq!(named(refused), kinds(|can| can.natural_parameters));
+
+        for kind in SCHEDULE_KINDS {
+            let clients = kind.key("clients").unwrap();
+            let (one, ignored) = clients.doc.split_once(" defined for one; ").unwrap();
+            assert_eq!(named(one), kinds(|can| can.one_client_per_round), "{}", kind.name);
+            assert_eq!(named(ignored), kinds(|can| can.chooses_clients), "{}", kind.name);
+        }
     }
 
     #[test]
@@ -132,7 +152,6 @@ mod tests {
         let robust = KEYS.iter().find(|key| key.name == "robust").unwrap();
         let (_, refused) = robust.doc.split_once("the same quantity: ").unwrap();
         let (list, all) = refused.split_once(". ").unwrap();
-        let named = |text: &'static str| text.split('`').skip(1).step_by(2).collect::<BTreeSet<_>>();
         assert_eq!(named(list), kinds(|can| matches!(can.replies, Replies::Different(_))));
         assert_eq!(named(all), kinds(|can| can.unclipped.is_some()));
     }

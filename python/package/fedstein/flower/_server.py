@@ -9,6 +9,7 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -127,7 +128,7 @@ class FedsteinStrategy:
         RunFailed
             The run began and could not be completed.
         """
-        for note in filter(None, [untested(), *self._plan.notes()]):
+        for note in filter(None, [untested(), *self._plan.notes(), *_left_aside(self._directory)]):
             logger.warning("%s", note)
         plan, simulation = self._plan, ""
         sites = self._sites
@@ -183,7 +184,11 @@ class FedsteinStrategy:
             if self._begun() == before:
                 shutil.rmtree(directory, ignore_errors=True)
                 if earlier is not None:
-                    earlier.rename(directory)
+                    try:
+                        earlier.rename(directory)
+                    except OSError:
+                        # What ended the run is raised, and not this.
+                        logger.warning("%s", _aside(earlier, directory))
             elif earlier is not None:
                 shutil.rmtree(earlier, ignore_errors=True)
 
@@ -250,7 +255,7 @@ class FedsteinStrategy:
         """
         is_simulation = (directory / _RUN).is_file()
         if self._force and is_simulation:
-            aside = directory.with_name(f".{directory.name}.earlier.{os.getpid()}")
+            aside = directory.with_name(f"{_hidden(directory)}{os.getpid()}")
             return directory.rename(aside)
         if directory.exists():
             what, also = (
@@ -284,6 +289,21 @@ class FedsteinStrategy:
 
 # Flower's functions may ask for a Strategy; its rounds are not inherited.
 Strategy.register(FedsteinStrategy)
+
+
+def _hidden(directory: Path) -> str:
+    """The beginning of the name to which the sites of an earlier simulation are renamed, before the process's number."""
+    return f".{directory.name}.earlier."
+
+
+def _aside(earlier: Path, directory: Path) -> str:
+    """That sites of an earlier simulation are still under the name that they have for a time."""
+    return f"{earlier} has the sites of an earlier simulation; rename it to {directory} to resume that one, or delete it"
+
+
+def _left_aside(directory: Path) -> list[str]:
+    """Notes on sites of earlier simulations that a killed process has left under the name that they have for a time."""
+    return [_aside(earlier, directory) for earlier in sorted(directory.parent.glob(escape(_hidden(directory)) + "*"))]
 
 
 def _kind(keys: Mapping[str, Any]) -> Any:
