@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::algorithm::Algorithm;
 use crate::backend::Session;
 use crate::checkpoint::digest;
 use crate::checkpoint::lock::{Lock, LockError};
@@ -25,7 +26,7 @@ use super::checkpoints::{Brought, Checkpoints, Snapshot, blocks_of};
 use super::config::{BACKEND, Brings, CheckpointConfig, Config, to_toml};
 use super::evaluate::Predicted;
 use super::facts::{PARTICLES, facts};
-use super::finished::{BEST_ROUND, SCHEMA_VERSION, Summary, to_safetensors};
+use super::finished::{BEST_ROUND, OwnAlgorithm, SCHEMA_VERSION, Summary, to_safetensors};
 use super::outcome::Outcome;
 use super::own_model;
 use super::personal;
@@ -59,6 +60,7 @@ pub struct Artifacts {
     checkpoints: Option<Checkpoints>,
     facts: Vec<(String, String)>,
     partition: Option<PartitionTable>,
+    own_algorithm: Option<OwnAlgorithm>,
     /// The content of `model.json` before the calibration rows are asked about.
     card: Option<ModelCard>,
     notes: Vec<String>,
@@ -90,6 +92,7 @@ impl Artifacts {
             checkpoints: None,
             facts: Vec::new(),
             partition: None,
+            own_algorithm: None,
             card: None,
             notes: Vec::new(),
             provenance: Provenance::default(),
@@ -158,7 +161,7 @@ impl Artifacts {
     pub(super) fn open(
         &mut self,
         config: &Config,
-        particles: usize,
+        algorithm: &dyn Algorithm,
         rows: RowsOfRun,
         rotation: Option<&Rotation>,
         model: &dyn Model,
@@ -220,9 +223,10 @@ impl Artifacts {
             Task::Regression | Task::Density => None,
         };
         self.card = Some(card);
+        self.own_algorithm = OwnAlgorithm::of(config, algorithm.capabilities());
         self.name = config.name.clone();
         self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
-        self.facts = facts(config, particles, (about, clients), (kind, model), session);
+        self.facts = facts(config, algorithm.particles(), (about, clients), (kind, model), session);
         let of_program = |name: &String| ("client selection".to_owned(), format!("{name}, of the program"));
         self.facts.extend(brought.selection.as_ref().map(of_program));
         self.dir = Some(dir);
@@ -429,6 +433,7 @@ impl Artifacts {
             sites: outcome.sites(),
             clients: outcome.clients(names),
             calibration: outcome.calibrated.as_ref().map(|calibrated| calibrated.results.clone()),
+            own_algorithm: self.own_algorithm,
             config_sha256: digest::of_file(&dir.join(run_dir::CONFIG)).ok(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;

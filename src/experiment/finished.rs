@@ -9,6 +9,7 @@ use ndarray::Array2;
 use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::{AlgorithmConfig, Capabilities};
 use crate::array::{Array, Values};
 use crate::backend::Session;
 use crate::checkpoint::digest;
@@ -73,9 +74,29 @@ pub struct Summary {
     /// What was learned from calibration rows, and what it does on test rows; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationResults>,
+    /// What the results of a program's own algorithm are; absent for the kinds of fedstein, which say it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_algorithm: Option<OwnAlgorithm>,
     /// sha256 of the configuration's file; `None` in a file written before this field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config_sha256: Option<String>,
+}
+
+/// What a report must know of an algorithm that the program brought: [`Capabilities`] of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnAlgorithm {
+    /// Clients predict with parameters of their own.
+    pub personal: bool,
+    /// The published parameters have a part that no client trains.
+    pub untrained_part: bool,
+}
+
+impl OwnAlgorithm {
+    /// That of a run; `None` for an algorithm that the config describes.
+    pub(super) fn of(config: &Config, can: Capabilities) -> Option<Self> {
+        let Capabilities { personal, untrained_part, .. } = can;
+        matches!(config.algorithm, AlgorithmConfig::Own(_)).then_some(Self { personal, untrained_part })
+    }
 }
 
 /// A finished run, read from its directory.
@@ -193,6 +214,16 @@ impl Finished {
     pub fn config(&self) -> Result<Config, ConfigError> {
         let name = self.path.join(run_dir::CONFIG).display().to_string();
         Config::of_run(Source { name: &name, text: &self.config_toml })
+    }
+
+    /// The capabilities of the algorithm, of which only some are known where the program brought it; `config` is the run's.
+    pub(super) fn capabilities(&self, config: &Config) -> Capabilities {
+        let can = config.algorithm.capabilities();
+        self.summary.own_algorithm.map_or(can, |OwnAlgorithm { personal, untrained_part }| Capabilities {
+            personal,
+            untrained_part,
+            ..can
+        })
     }
 
     /// What the user should know of new predictions, a sentence each: that `config.toml` was changed since the run has ended, and

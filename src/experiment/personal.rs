@@ -51,8 +51,8 @@ pub(super) fn note_on_published(config: &Config, can: Capabilities) -> Option<St
 
 /// Why a report has no verdict on predictions with the published parameters, in a sentence; `None` for a method that
 /// publishes what it trains.
-pub(super) fn not_judged(config: &Config) -> Option<String> {
-    config.algorithm.capabilities().untrained_part.then(|| {
+pub(super) fn not_judged(config: &Config, can: Capabilities) -> Option<String> {
+    can.untrained_part.then(|| {
         format!(
             "Algorithm kind `{}` publishes parameters of which a part stays untrained, because each client has its own: the \
              numbers of these parameters say nothing of the method.",

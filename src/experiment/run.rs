@@ -96,7 +96,7 @@ pub fn run_on(
             rows.card.own_model_fingerprint = own_model::fingerprint(&*model, data.train.width(), &session);
         }
         rows.own_selection = experiment.selection.as_ref().map(|own| own.name().to_owned());
-        artifacts.open(config, algorithm.particles(), rows, rotation.as_ref(), &*model, &session)?;
+        artifacts.open(config, algorithm, rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
     let name = match &experiment.data {

@@ -142,7 +142,7 @@ impl Finished {
                 // In a federation nobody knows the rows of every class at every site.
                 partition: summary.partition.clone().or_else(|| self.card.classes.clone().map(names_only)),
                 personal: summary.personal.as_ref().map(PersonalResults::table),
-                personal_first: config.algorithm.capabilities().personal,
+                personal_first: self.capabilities(&config).personal,
                 not_judged: self.not_judged(&config),
                 sites: summary.sites.clone(),
                 clients: summary.clients.clone(),
@@ -189,7 +189,7 @@ impl Finished {
     /// The scores of each client's predictor on its own test rows, where it was scored: at a site, the server's particles
     /// are none where a part of them is untrained.
     fn client_scores(&self, config: &Config) -> Vec<&SiteScores> {
-        let untrained = config.algorithm.capabilities().untrained_part;
+        let untrained = self.capabilities(config).untrained_part;
         let sites = self.summary.sites.iter().filter(|site| !untrained || site.own.is_some());
         sites.chain(&self.summary.clients).collect()
     }

@@ -20,12 +20,12 @@ impl Finished {
     /// untrained. `None` for all others.
     pub(super) fn not_judged(&self, config: &Config) -> Option<String> {
         let are_own = [OWN, OWN_OF_ROWS].iter().any(|own| self.has_predictor(own));
-        not_judged(config).filter(|_| !are_own)
+        not_judged(config, self.capabilities(config)).filter(|_| !are_own)
     }
 
     /// The same of predictions of new rows, by a client's personal predictor where `client` says so.
     pub(super) fn new_rows_not_judged(&self, config: &Config, client: bool) -> Option<String> {
-        not_judged(config).filter(|_| !client && !self.has_predictor(OWN))
+        not_judged(config, self.capabilities(config)).filter(|_| !client && !self.has_predictor(OWN))
     }
 
     /// That new rows are predicted by another predictor than that of the results, or by one that is not the method's;
@@ -39,7 +39,7 @@ impl Finished {
             return None;
         }
         if !self.has_predictor(OWN_OF_ROWS) {
-            return note_on_published(config, config.algorithm.capabilities());
+            return note_on_published(config, self.capabilities(config));
         }
         Some(
             "the report in this directory is of the client's personal predictor, which needs its training rows; these predictions are \

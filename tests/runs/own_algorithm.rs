@@ -1,5 +1,6 @@
 //! A program's own algorithm: its config and the algorithm are of one kind, and its columns are in `rounds.csv`.
 
+use std::path::Path;
 use std::sync::Mutex;
 
 use fedstein::algorithm::fedavg::FedAvgConfig;
@@ -346,23 +347,73 @@ fn what_an_own_algorithm_says_wrongly_of_itself_is_refused_and_lost_parameters_a
     }
 }
 
-#[test]
-fn a_run_with_an_own_algorithm_on_own_rows_has_a_report_and_the_range_of_its_features() {
+/// Rows of two classes, which a feature tells apart.
+fn own_rows() -> TrainTest {
     let features = Array2::from_shape_fn((60, 2), |(row, column)| ((row * (3 + column)) % 7) as f32);
     let labels = (0..60).map(|row| usize::from(features[[row, 0]] > 3.0)).collect();
     let targets = Targets::Classes { labels, names: vec!["no".into(), "yes".into()] };
     let rows = Dataset::new("own", features, targets).unwrap();
-    let data = TrainTest::from_rows(rows.clone(), rows, Normalise::Auto).unwrap();
-    let text = "rounds = 1\npartition.clients = 2\nalgorithm = { kind = \"counting\", local_steps = 2, batch = 10 }";
-    let loader = ConfigLoader::default().with_algorithm(KIND).with_data(&data);
-    let (config, resolved) = loader.load(Source { name: "own", text }, &Overrides::default()).unwrap();
-    let algorithm: Counting = config.own_algorithm(KIND).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("run");
+    TrainTest::from_rows(rows.clone(), rows, Normalise::Auto).unwrap()
+}
+
+/// A finished run of a round on [`own_rows`] in `dir/run`, and its report as JSON.
+fn reported(dir: &Path, algorithm: impl Algorithm + 'static) -> (Finished, serde_json::Value) {
+    let (data, kind) = (own_rows(), algorithm.kind());
+    let text = format!(
+        "rounds = 1\npartition.clients = 2\nalgorithm = {{ kind = \"{}\", local_steps = 2, batch = 10 }}",
+        kind.name
+    );
+    let loader = ConfigLoader::default().with_algorithm(kind).with_data(&data);
+    let (config, resolved) = loader.load(Source { name: "own", text: &text }, &Overrides::default()).unwrap();
+    let path = dir.join("run");
     let mut artifacts = Artifacts::new(path.clone(), false, resolved);
     let experiment = Experiment::new(config, "data").with_data(data).with_algorithm(algorithm);
     run::<Flex>(&experiment, &Quiet, Some(&mut artifacts)).unwrap();
-    write_report(&path, &dir.path().join("report")).unwrap();
-    let finished = Finished::open(&path).unwrap();
+    write_report(&path, &dir.join("report")).unwrap();
+    let report = std::fs::read_to_string(dir.join("report/report.json")).unwrap();
+    (Finished::open(&path).unwrap(), serde_json::from_str(&report).unwrap())
+}
+
+/// The keys of [`Counting`] as the config has them.
+fn averaging() -> FedAvgConfig {
+    let text = text("counting", 1);
+    let loader = ConfigLoader::default().with_algorithm(KIND);
+    let (config, _) = loader.load(Source { name: "own", text: &text }, &Overrides::default()).unwrap();
+    config.own_algorithm::<Counting>(KIND).unwrap().0
+}
+
+#[test]
+fn a_run_with_an_own_algorithm_on_own_rows_has_a_report_and_the_range_of_its_features() {
+    let dir = tempfile::tempdir().unwrap();
+    let (finished, report) = reported(dir.path(), Counting(averaging()));
     assert!(finished.training_range().is_some());
+    assert_ne!(report["verdict"]["kind"], "not judged");
+}
+
+/// Federated averaging of which a part is each client's own.
+#[derive(Clone, Copy, Debug)]
+struct Headless(FedAvgConfig);
+
+impl Algorithm for Headless {
+    fn kind(&self) -> Kind {
+        Kind { name: "headless", ..KIND }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { personal: true, untrained_part: true, ..Capabilities::FEDERATED }
+    }
+
+    fn build(&self, setup: Setup) -> Result<Halves, RunError> {
+        self.0.build(setup)
+    }
+}
+
+#[test]
+fn parameters_that_an_own_algorithm_leaves_untrained_are_not_judged() {
+    let dir = tempfile::tempdir().unwrap();
+    let (finished, report) = reported(dir.path(), Headless(averaging()));
+    assert_eq!(report["verdict"]["kind"], "not judged");
+    let config = finished.config().unwrap();
+    let notes = finished.notes_on_predictions(&config, false);
+    assert!(notes.iter().any(|note| note.contains("a part stays untrained")), "{notes:?}");
 }
