@@ -225,10 +225,16 @@ impl Store {
     }
 }
 
-/// Whether this is a name that a store gives to a file, or a temporary one.
+/// Whether this is a name that a store gives to a file: `PART-ROUND.safetensors` or `round-ROUND.json`, or a temporary one of
+/// these.
 pub fn is_of_store(name: &str) -> bool {
-    let temporary = name.starts_with('.') && name.ends_with(".tmp");
-    temporary || name.ends_with(".safetensors") || Manifest::round_of(name).is_some()
+    let of_part = |name: &str| {
+        let (part, round) = name.strip_suffix(".safetensors")?.rsplit_once('-')?;
+        (!part.is_empty() && round.parse::<usize>().is_ok()).then_some(())
+    };
+    let file = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")).and_then(|name| name.rsplit_once('.'));
+    let file = file.map_or(name, |(file, _)| file);
+    of_part(file).is_some() || Manifest::round_of(file).is_some()
 }
 
 /// The rounds of the generations in a directory, ascending; none where there is no directory.

@@ -289,11 +289,11 @@ impl Forecaster<'_> {
         }
         let normalisation = &run.card.normalisation;
         normalisation.features.apply(&mut features)?;
-        if let Some(rotation) = rotation {
-            rotation.apply(&mut features)?;
-        }
         if let Some(((row, column), _)) = features.indexed_iter().find(|(_, value)| !value.is_finite()) {
             return Err(RunError::Feature { input: input.to_owned(), row: first + row, column });
+        }
+        if let Some(rotation) = rotation {
+            rotation.apply(&mut features)?;
         }
         let rows = features.nrows();
         let data = Dataset { features, targets: Targets::None { rows }, ..shape.clone() };

@@ -98,6 +98,11 @@ impl<'a> Parking<'a> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this is the name of the file with a client's state.
+    pub fn is_state(name: &str) -> bool {
+        name.strip_suffix(".safetensors").is_some_and(|client| client.parse::<ClientId>().is_ok())
+    }
+
     fn path(&self, client: ClientId) -> PathBuf {
         self.dir.join(format!("{client}.safetensors"))
     }

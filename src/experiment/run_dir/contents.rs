@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::checkpoint::lock::LOCK;
+use crate::federation::parked::Parking;
 use crate::report;
 use crate::report::files::{is_staging, is_temporary};
 
@@ -99,7 +100,7 @@ pub(super) fn stranger(path: &Path, names: &[String]) -> io::Result<Option<Strin
     }
     let checkpoint = |name: &str| crate::checkpoint::is_of_store(name);
     for (name, is_ours) in
-        [(REPORT, is_of_report as fn(&str) -> bool), (CHECKPOINT, checkpoint), (CLIENT_STATES, checkpoint)]
+        [(REPORT, is_of_report as fn(&str) -> bool), (CHECKPOINT, checkpoint), (CLIENT_STATES, Parking::is_state)]
     {
         if let Some(found) = stranger_in(&path.join(name), is_ours)? {
             return Ok(Some(format!("{name}/{found}")));
