@@ -277,26 +277,8 @@ where
     J: FnOnce(Told) -> Result<(), RunError> + Send + 'static,
 {
     enter()?;
-    let (to, mut from) = channel();
-    let state = Arc::new(State::default());
     let bar = bar.then(Bar::stderr).map(Arc::new);
-    let told = Told {
-        to,
-        bar: bar.clone(),
-        rounds: AtomicUsize::new(0),
-        names: OnceLock::new(),
-        untrained: AtomicBool::new(false),
-        state: state.clone(),
-    };
-    let started = thread::Builder::new().name("fedstein".into()).stack_size(STACK);
-    let begins = state.clone();
-    let thread = started.spawn(move || {
-        on_worker(|| match begins.begin() {
-            true => job(told),
-            false => Err(RunError::Interrupted { round: 0, rounds: 0 }),
-        })
-    });
-    let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;
+    let Begun { thread, mut from, state } = Begun::with(bar.clone(), job)?;
 
     // What was raised while the run went on.
     let mut raised: Option<PyErr> = None;
@@ -358,6 +340,58 @@ where
     }
     let result = py.detach(|| thread.join()).unwrap_or_else(|_| Err("the run's thread panicked".into()));
     let result = result.map_err(|message| panicked(&message))?;
+    ended(py, result, raised, (state.saved.load(Relaxed), out))
+}
+
+/// A run on a thread of its own.
+struct Begun {
+    thread: JoinHandle<Result<Result<(), RunError>, String>>,
+    from: Receiver<Event>,
+    state: Arc<State>,
+}
+
+impl Begun {
+    /// Begins a run as soon as the pool has a thread for it, unless it is called off before.
+    ///
+    /// # Errors
+    /// There can be no further thread.
+    fn with<J>(bar: Option<Arc<Bar>>, job: J) -> PyResult<Self>
+    where
+        J: FnOnce(Told) -> Result<(), RunError> + Send + 'static,
+    {
+        let (to, from) = channel();
+        let state = Arc::new(State::default());
+        let told = Told {
+            to,
+            bar,
+            rounds: AtomicUsize::new(0),
+            names: OnceLock::new(),
+            untrained: AtomicBool::new(false),
+            state: state.clone(),
+        };
+        let begins = state.clone();
+        let thread = thread::Builder::new().name("fedstein".into()).stack_size(STACK).spawn(move || {
+            on_worker(|| match begins.begin() {
+                true => job(told),
+                false => Err(RunError::Interrupted { round: 0, rounds: 0 }),
+            })
+        });
+        let thread = thread.map_err(|error| RunFailed::new_err(format!("cannot start a thread: {error}")))?;
+        Ok(Self { thread, from, state })
+    }
+}
+
+/// What is raised for a run that has ended.
+///
+/// # Arguments
+/// - `raised`: what was raised while it went on.
+/// - `saved`, `out`: the round of its newest checkpoint, 0 without one, and the directory to resume from.
+fn ended(
+    py: Python<'_>,
+    result: Result<(), RunError>,
+    raised: Option<PyErr>,
+    (saved, out): (usize, &Path),
+) -> PyResult<()> {
     match (result, raised) {
         (Ok(()) | Err(RunError::Interrupted { .. }), Some(error))
             if !error.is_instance_of::<PyKeyboardInterrupt>(py) =>
@@ -365,7 +399,6 @@ where
             Err(error)
         }
         (Err(error @ RunError::Interrupted { .. }), _) => {
-            let saved = state.saved.load(Relaxed);
             Err(interrupted(py, &error, (saved > 0).then(|| (saved, out.to_path_buf()))))
         }
         (Ok(()), Some(error)) => Err(error),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Table;
 
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
+use crate::algorithm::kinds_that;
 use crate::experiment::config::Config;
 use crate::experiment::schema::{ConfigError, Overrides, Resolved, Source};
 use crate::report::files::read_text;
@@ -60,9 +60,8 @@ fn typed<'a>(overrides: &'a Overrides, path: &str) -> Option<&'a str> {
 /// optimiser.
 fn plain_steps(overrides: &Overrides) -> Option<&'static str> {
     let kind = typed(overrides, "algorithm.kind")?;
-    let mut kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
-    let (known, _) = kinds.find(|(known, can)| known.name == kind && can.plain_gradient_steps)?;
-    typed(overrides, "optimizer.kind").is_none().then_some(known.name)
+    let known = kinds_that(|can| can.plain_gradient_steps).into_iter().find(|known| *known == kind)?;
+    typed(overrides, "optimizer.kind").is_none().then_some(known)
 }
 
 /// The built-in experiment without its optimiser, which is not one of plain gradient steps.

@@ -13,7 +13,7 @@ use super::config::{AlgorithmConfig, Config, schema};
 use super::finished::{BEST_ROUND, Finished};
 use super::run_dir;
 use super::schema::{Overrides, Source, first};
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS};
+use crate::algorithm::kinds_that;
 use crate::backend::Session;
 use crate::checkpoint::{CheckpointError, rounds};
 use crate::datasets::{Dataset, Normalisation};
@@ -171,7 +171,7 @@ impl Finished {
                 "algorithm kind `{}` has one predictor for all clients; leave --client out (in a program: `Finished::forecast`), train a \
                  personalised method ({}), or with evaluation.personal, and where clients keep nothing of their own evaluation.prior_correction too",
                 config.algorithm.name(),
-                personalised().join(", ")
+                kinds_that(|can| can.personal).join(", ")
             ));
         }
         let best = self.summary.facts.iter().find(|(name, _)| name == BEST_ROUND).map(|(_, best)| best);
@@ -252,12 +252,6 @@ fn has_none(config: &Config, client: &str, is_feature: bool) -> Result<String, R
             config.algorithm.name()
         ))),
     }
-}
-
-/// The kinds of algorithms whose clients predict with parameters of their own.
-fn personalised() -> Vec<&'static str> {
-    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
-    kinds.filter(|(_, can)| can.personal).map(|(kind, _)| kind.name).collect()
 }
 
 /// The first names of clients.

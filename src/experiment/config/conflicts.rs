@@ -6,7 +6,7 @@ use super::{
     ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, OptimizerConfig, Own,
     RobustRule, Rotate,
 };
-use crate::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Algorithm, Capabilities, Replies};
+use crate::algorithm::{Algorithm, Capabilities, Replies, kinds_that};
 use crate::datasets::{DataProperties, SchemeProperties};
 use crate::federation::faults::Fault;
 use crate::models::ModelTargets;
@@ -238,7 +238,7 @@ impl Config {
             return Some(format!(
                 "schedule kind `{schedule}` compares the clients' tilted densities, which algorithm kind `{algorithm}` does not \
                  have; use {}, or schedule kind `round-robin` or `random`",
-                either(&tilted_kinds())
+                either(&kinds_that(|can| can.tilted))
             ));
         }
         if self.evaluation.discrepancy && !can.tilted {
@@ -388,7 +388,7 @@ impl Config {
         (can.curvature && !self.model.has_curvature()).then(|| {
             format!(
                 "algorithm kind `{algorithm}` needs the curvature of the likelihood, which model kind `{}` does not compute; use \
-                 `dsvgd`, or model kind `blr`, `bnn` or `stack`",
+                 algorithm kind `dsvgd`",
                 self.model.kind().name
             )
         })
@@ -475,12 +475,6 @@ impl Config {
     fn limits(&self, key: &str) -> bool {
         self.data.get(key).and_then(toml::Value::as_integer).is_some_and(|limit| limit > 0)
     }
-}
-
-/// The names of the algorithms whose clients have tilted densities.
-fn tilted_kinds() -> Vec<&'static str> {
-    let kinds = ALGORITHM_KINDS.iter().zip(ALGORITHM_CAPABILITIES);
-    kinds.filter(|(_, can)| can.tilted).map(|(kind, _)| kind.name).collect()
 }
 
 /// A number of classes as messages spell it.
