@@ -109,7 +109,15 @@ mod tests {
 
     fn kept() -> Recalibration {
         let thresholds = vec![(0.5, Some(0.25)), (0.9, Some(0.75)), (0.99, None)];
-        let sets = KeptSets { score: "lac".into(), penalty: None, free: None, seed: None, client: None, level: 0.9, thresholds };
+        let sets = KeptSets {
+            score: "lac".into(),
+            penalty: None,
+            free: None,
+            seed: None,
+            client: None,
+            level: 0.9,
+            thresholds,
+        };
         Recalibration { rows: 30, temperature: Some(1.5), vector: None, isotonic: None, conformal: Some(sets) }
     }
 

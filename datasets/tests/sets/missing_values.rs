@@ -92,7 +92,7 @@ fn test_rows_without_a_header_have_the_missing_values_of_each_column() {
     };
     // -9 is missing as a target, a feature may be so; 9 is no group.
     let message = csv(reading.clone()).unwrap_err().to_string();
-    assert!(message.contains("test.csv, line 2, column 2") && message.contains("not a group"), "{message}");
+    assert!(message.contains("test.csv: line 2, column 2") && message.contains("not a group"), "{message}");
     std::fs::write(path("test.csv"), "1,3,-9.0\n-9,4,0.5\n5,3,-1\n").unwrap();
     let data = csv(reading).unwrap();
     assert_eq!(data.test.features.column(0).to_vec(), [-9.0, 5.0]);
