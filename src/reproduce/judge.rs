@@ -264,7 +264,7 @@ pub fn of_curve(kept: &Kept, metric: &str, statistic: Statistic, budget: f64) ->
             mean_and_sem(late).1.map(|sem| sem * (late.len() as f64).sqrt())
         }
         Statistic::Reach(level) => {
-            let up = *values.first()? < level;
+            let up = higher_is_better(metric);
             curve.iter().find(|(_, value)| if up { *value >= level } else { *value <= level }).map(|(at, _)| *at as f64)
         }
         Statistic::Visits(visits) => {
@@ -459,8 +459,19 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_falls_to_a_level_reaches_it_from_above() {
-        assert_eq!(of_curve(&kept(&[0.9, 0.5, 0.3]), "accuracy", Statistic::Reach(0.4), 0.0), Some(3.0));
+    fn a_curve_reaches_a_level_in_the_direction_in_which_its_metric_is_better() {
+        let reach = |metric: &'static str, values: &[f64], level| {
+            let mut kept = kept(&[]);
+            let round = |(at, value): (usize, &f64)| RoundRecord::new(at + 1, [(metric, Some(*value))]);
+            kept.rounds = values.iter().enumerate().map(round).collect();
+            of_curve(&kept, metric, Statistic::Reach(level), 0.0)
+        };
+        assert_eq!(reach("nll", &[0.9, 0.5, 0.3], 0.4), Some(3.0));
+        assert_eq!(reach("nll", &[0.3, 0.5], 0.4), Some(1.0));
+        // A curve that begins above the level has reached it, whether or not it falls below it later.
+        assert_eq!(reach("accuracy", &[0.72, 0.69, 0.72], 0.7), Some(1.0));
+        assert_eq!(reach("accuracy", &[0.65, 0.65, 0.7], 0.7), Some(3.0));
+        assert_eq!(reach("accuracy", &[0.65, 0.69], 0.7), None);
     }
 
     #[test]
