@@ -131,7 +131,7 @@ pub(crate) const WEIGHT_PRECISION: Key = key(
     "weight_precision",
     Accepts::NumberOr(Interval::POSITIVE, PrecisionRule::WORDS),
     F(std::f64::consts::E),
-    "Precision λ of the Gaussian prior of weights and biases (default e: [D], log λ = 1); `learned`: log λ is a coordinate of every particle, λ ~ Gamma(`gamma_shape`, `gamma_rate`) (Liu and Wang 2016).",
+    "Precision λ of the Gaussian prior of weights and biases (default e: [D], log λ = 1); `learned`: log λ is a coordinate of every particle, λ ~ Gamma(`gamma_shape`, `gamma_rate`) (Liu and Wang 2016); its first value is drawn with the rate as the scale, as in their code.",
 );
 pub(crate) const GAMMA_SHAPE: Key = key(
     "gamma_shape",

@@ -33,7 +33,7 @@ const RATIO: Key = key(
     "ratio",
     Accepts::FloatList { each: Interval::NOT_NEGATIVE, length: 2 },
     Floats(&[1.0, 9.0]),
-    "`[a, b]`: the clients hold the two classes in the ratios a : b and b : a in turn ([C]: 1:9). K numbers: the clients' shares of the first class, and in reverse order of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
+    "`[a, b]`: the ratio of the two classes within a client ([C]: 1:9). b is the part of the first class at the clients 0, 2, 4, … and of the second at the others; where the classes are too unequal for that, they are shared with these weights, and a note says so. One number for each of more than two clients: the clients' shares of the first class, and in reverse order of the second ([D] Fig. 5: `[40, 40, 10, 10]`).",
 );
 
 impl Scheme for LabelRatio {

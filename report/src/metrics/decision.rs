@@ -57,6 +57,8 @@ struct Sampling {
     shares: [f64; 4],
     /// The design effects of the net benefit, which is its difference from flagging none, and of that from flagging every row.
     benefit: [f64; 2],
+    /// Whether all rows are of one cluster, which says nothing of the sampling.
+    one_cluster: bool,
 }
 
 /// The kinds of rows: hits, false alarms, missed and spared ones.
@@ -75,7 +77,7 @@ impl Sampling {
     /// Of independent rows, from the counts of hits, false alarms, missed and spared rows.
     fn independent([tp, fp, missed, spared]: [usize; 4]) -> Self {
         let shares = [tp + missed, fp + spared, tp + fp, missed + spared].map(|rows| rows as f64);
-        Self { shares, benefit: [1.0; 2] }
+        Self { shares, benefit: [1.0; 2], one_cluster: false }
     }
 
     /// Of clusters.
@@ -106,6 +108,7 @@ impl Sampling {
         Self {
             shares: [share(0, 2), share(3, 1), share(0, 1), share(3, 2)],
             benefit: parts(threshold / (1.0 - threshold)).map(|parts| effect_of([true; 4], parts).1),
+            one_cluster: clusters.count() < 2,
         }
     }
 }
@@ -141,7 +144,8 @@ impl ThresholdRow {
             npv,
             share_intervals: [interval(0), interval(1), interval(2), interval(3)],
             net_benefit,
-            net_benefit_interval: (!alike).then_some(Interval { lo: net_benefit - half, hi: net_benefit + half }),
+            net_benefit_interval: (!alike && !sampling.one_cluster)
+                .then_some(Interval { lo: net_benefit - half, hi: net_benefit + half }),
             net_benefit_all: benefit(tp + fn_, fp + tn),
             useful: useful(threshold, counts, sampling.benefit),
         }
@@ -252,6 +256,17 @@ mod tests {
         assert_eq!(row_of_few.is_useful(), (true, false));
         // Better than flagging none, worse than flagging all.
         assert_eq!(row([60, 10, 20, 10]).is_useful(), (false, false));
+    }
+
+    #[test]
+    fn the_rows_of_a_single_patient_say_nothing_of_the_sampling() {
+        let [of_rows] = table(&[0, 1, 1, 0], &[0.5, 0.5, 0.25, 0.25], &[0.5])[..] else { panic!() };
+        let values = [0.5, 0.5, 0.25, 0.25].iter().flat_map(|p| [1.0 - p, *p]).collect();
+        let predictions = ClassPredictions::new(vec![0, 1, 1, 0], 2, values).unwrap();
+        let one = predictions.with_clusters(Clusters::new([7; 4])).unwrap();
+        let [of_one] = threshold_table(&one, &[0.5]).unwrap()[..] else { panic!() };
+        assert_eq!(of_one.net_benefit, of_rows.net_benefit);
+        assert_eq!((of_one.net_benefit_interval, of_rows.net_benefit_interval.is_some()), (None, true));
     }
 
     #[test]

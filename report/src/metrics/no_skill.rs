@@ -26,7 +26,8 @@ impl NoSkill {
         let shares = counts.iter().map(|count| *count as f64 / labels.len() as f64);
         (!labels.is_empty()).then(|| Self {
             accuracy: shares.clone().fold(0.0, f64::max),
-            nll: shares.clone().filter(|share| *share > 0.0).map(|share| -share * share.ln()).sum(),
+            // Of one class it is 0, and not -0.
+            nll: shares.clone().filter(|share| *share > 0.0).map(|share| -share * share.ln()).sum::<f64>() + 0.0,
             brier: 1.0 - shares.map(|share| share * share).sum::<f64>(),
         })
     }
