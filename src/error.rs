@@ -1,6 +1,7 @@
 //! The errors of a run, and the exit code of each.
 
 use std::any::Any;
+use std::path::PathBuf;
 
 use fedstein_datasets::DataError;
 use fedstein_models::ModelError;
@@ -142,6 +143,12 @@ pub enum RunError {
     /// A file of the run cannot be written.
     #[error("{0}")]
     Output(String),
+    /// The run's directory is not there any more.
+    #[error(
+        "the run's directory `{}` was moved, removed or replaced while the run worked in it; the run has ended, and its files \
+         are not complete", .0.display()
+    )]
+    Moved(PathBuf),
     /// A checkpoint cannot be written or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -229,7 +236,8 @@ impl RunError {
             | Self::Silent { .. }
             | Self::Disconnected(_)
             | Self::Checkpoint(_)
-            | Self::Output(_) => 1,
+            | Self::Output(_)
+            | Self::Moved(_) => 1,
         }
     }
 }

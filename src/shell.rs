@@ -4,10 +4,16 @@ use std::path::{Path, PathBuf};
 
 /// The command that goes on with a stopped run, over the sites of these files, if it has any.
 pub fn resume(run: &Path, sites: &[PathBuf]) -> String {
-    let run = run.display().to_string();
-    let sites = sites.iter().map(|site| site.display().to_string()).collect::<Vec<_>>().join(",");
+    let run = path(run);
+    let sites = sites.iter().map(|site| path(site)).collect::<Vec<_>>().join(",");
     let of_sites: &[&str] = if sites.is_empty() { &[] } else { &["--sites", &sites] };
     line(&[&["fedstein", "train", "--resume", &run], of_sites].concat())
+}
+
+/// A path as a word that is no option.
+pub fn path(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.starts_with('-') { format!("./{text}") } else { text }
 }
 
 /// Words as a command line.
@@ -39,6 +45,7 @@ mod tests {
         assert_eq!(String::from_utf8(shell.stdout).unwrap(), words.join("\n") + "\n");
         let sites = ["a.toml", "b c.toml"].map(PathBuf::from);
         assert_eq!(resume(Path::new("runs/a"), &[]), "fedstein train --resume runs/a");
+        assert_eq!(resume(Path::new("-a"), &[]), "fedstein train --resume ./-a");
         assert_eq!(resume(Path::new("runs/a"), &sites), "fedstein train --resume runs/a --sites 'a.toml,b c.toml'");
     }
 }

@@ -365,10 +365,13 @@ impl DataError {
     /// # Errors
     /// There is none, or it is a directory; the message names the key.
     pub fn must_be_file(key: &str, path: &std::path::Path) -> Result<(), Self> {
-        match path {
-            path if path.is_dir() => Err(Self::config(key, path.display(), "is a directory; name a file in it")),
-            path if path.exists() => Ok(()),
-            _ => Err(Self::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
+        if path.is_dir() {
+            return Err(Self::config(key, path.display(), "is a directory; name a file in it"));
+        }
+        match path.try_exists() {
+            Ok(true) => Ok(()),
+            Err(source) if source.kind() == std::io::ErrorKind::PermissionDenied => Err(Self::io(path, source)),
+            Ok(false) | Err(_) => Err(Self::NoFile { key: key.to_owned(), path: path.to_path_buf() }),
         }
     }
 

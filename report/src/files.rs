@@ -86,7 +86,7 @@ pub fn quoted_within(text: &str, length: usize) -> String {
 
 /// Writes a file so that its name holds either the old content or all of the new one: the bytes go
 /// to a temporary name in the same directory, to the disk, and only then take the name, which is on the
-/// disk when the call returns. A failure leaves no temporary file behind.
+/// disk when the call returns. A failure leaves no temporary file behind. A file that is replaced keeps its permissions.
 ///
 /// # Errors
 /// The directory is missing or the file cannot be written.
@@ -117,6 +117,21 @@ pub fn create_private(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
+/// Takes a directory's permissions from all but its owner and its group, where the system has such permissions and this is the
+/// owner. What cannot be changed stays.
+pub fn close_to_others(directory: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let Ok(mode) = fs::metadata(directory).map(|of| of.permissions().mode()) else { return };
+        if mode & 0o007 != 0 {
+            let _ = fs::set_permissions(directory, fs::Permissions::from_mode(mode & 0o7770));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = directory;
+}
+
 /// The directory of a file.
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -144,7 +159,7 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
 /// Those of [`write_atomic`].
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let temporary = temporary_of(path).map_err(|source| FileError::new(path, source))?;
-    let written = fill(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = fill(&temporary, path, bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // The first error is the one to report; a temporary file that cannot be removed changes
         // nothing about it.
@@ -190,8 +205,24 @@ pub fn is_temporary(name: &str, files: &[&str]) -> bool {
     name.ends_with(".tmp") && files.iter().any(of)
 }
 
-fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
+/// Writes a new file, which gets the permissions of the one that it is to replace, if there is one.
+fn fill(new: &Path, former: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    let former = fs::symlink_metadata(former).ok().filter(fs::Metadata::is_file);
+    #[cfg(unix)]
+    if former.is_some() {
+        // Nobody else reads it before it has them.
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = former;
+    let mut file = options.open(new)?;
+    #[cfg(unix)]
+    if let Some(former) = former {
+        file.set_permissions(former.permissions())?;
+    }
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -241,6 +272,29 @@ mod tests {
         assert!(can_be_written(&dir.path().join("nowhere/report.json")).is_err());
         assert!(!cfg!(unix) || sync_directory(&dir.path().join("nowhere")).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_is_replaced_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("predictions.csv");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        write_atomic(&path, b"new").unwrap();
+        let usual = mode(&path);
+        for kept in [0o600, 0o640, 0o604] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
+            write_atomic(&path, b"newer").unwrap();
+            assert_eq!((mode(&path), fs::read(&path).unwrap()), (kept, b"newer".to_vec()));
+        }
+        write_atomic(&dir.path().join("another.csv"), b"new").unwrap();
+        assert_eq!(mode(&dir.path().join("another.csv")), usual);
+        for (given, closed) in [(0o755, 0o750), (0o750, 0o750), (0o700, 0o700), (0o707, 0o700)] {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(given)).unwrap();
+            close_to_others(dir.path());
+            assert_eq!(mode(dir.path()), closed);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The run has no checkpoint.
-    #[error("`{}` has no checkpoint; the run ended before its first one (checkpoint.every_seconds), start it again with --force (in a program: `force` of `Artifacts::new`)", .0.display())]
+    #[error("`{}` has no checkpoint: the run ended before its first one (checkpoint.every_seconds), keeps none (checkpoint.enabled, and checkpoint.keep after its end), or they were removed; a run goes on from a checkpoint alone. Start it again with another --out, or in its place with --force (in a program: `path` and `force` of `Artifacts::new`)", .0.display())]
     Missing(PathBuf),
     /// The checkpoints have another layout.
     #[error(

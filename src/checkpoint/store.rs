@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::Entry;
 use super::{CheckpointError, Identity, Manifest, State, codec, digest};
-use crate::report::files::{create_private, read_text, read_whole, replace, sync_directory};
+use crate::report::files::{close_to_others, create_private, read_text, read_whole, replace, sync_directory};
 
 /// The number of generations that are kept: if the newest is damaged, the one before can be used.
 const KEPT: usize = 2;
@@ -161,9 +161,10 @@ impl Store {
         manifest: &mut Manifest,
         parts: impl Iterator<Item = Result<(String, State), E>>,
     ) -> Result<(), E> {
-        // The permissions of a directory that is there are its owner's choice.
-        if !self.dir.is_dir() {
-            create_private(&self.dir).map_err(CheckpointError::io("create", &self.dir))?;
+        match self.dir.is_dir() {
+            false => create_private(&self.dir).map_err(CheckpointError::io("create", &self.dir))?,
+            // The permissions of a directory that is there are its owner's choice, except that a copy may have lost them.
+            true => close_to_others(&self.dir),
         }
         for part in parts {
             let (part, state) = part?;

@@ -1,6 +1,6 @@
 //! `fedstein train --log`: what happens in a run, as JSON lines.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,15 @@ use crate::experiment::schema::Resolved;
 use crate::machine;
 use crate::metrics::Evaluation;
 use crate::report::RoundRecord;
+use crate::report::files::can_be_written;
 
 /// The file, which exists from the beginning of the first round on.
 pub(super) struct Log {
     path: PathBuf,
     /// Whether lines are added to a file that exists.
     appends: bool,
+    /// Whether a log that exists is replaced.
+    force: bool,
     /// What the first line says besides the first words of the run.
     about: Map<String, Value>,
     out: Mutex<Option<File>>,
@@ -30,10 +33,10 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// A log at `path`, which must be new unless lines are appended to it or it may be replaced.
+    /// A log at `path`, which must be new unless lines are appended to it or, with `force`, it is a log that may be replaced.
     ///
     /// # Errors
-    /// Something is there that may not be replaced, or a directory or a link.
+    /// Something is there that may not be replaced, or a directory or a link; or no file can be written there.
     pub fn new(
         (path, out): (&Path, &Path),
         (appends, force): (bool, bool),
@@ -43,6 +46,22 @@ impl Log {
         outside("--log", path, out)?;
         output::check_as("--log", path, force || appends)?;
         output::check_parent("--log", path)?;
+        if path.is_file() && !is_log(path) {
+            let what = if appends { "lines are added to" } else { "--force replaces" };
+            return Err(CliError::Usage(format!(
+                "--log `{}` is no log of fedstein, and {what} nothing else; choose another file",
+                path.display()
+            )));
+        }
+        let can = match fs::metadata(path) {
+            Ok(there) if there.is_file() => OpenOptions::new().append(true).open(path).map(drop),
+            // A pipe or a device.
+            Ok(_) => Ok(()),
+            Err(_) => can_be_written(path),
+        };
+        can.map_err(|error| {
+            CliError::Usage(format!("--log `{}` cannot be written: {error}; choose another file", path.display()))
+        })?;
         let mut about = Map::new();
         about.insert("name".into(), json!(name));
         about.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
@@ -52,6 +71,7 @@ impl Log {
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             appends,
+            force,
             about,
             out: Mutex::new(None),
             failure: Mutex::new(None),
@@ -59,12 +79,16 @@ impl Log {
     }
 
     fn open(&self) -> io::Result<File> {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .append(self.appends)
-            .truncate(!self.appends)
-            .open(&self.path)?;
+        // Lines go to the end, also where another program cuts the file meanwhile. A new file must still be new: another run
+        // may have the same one.
+        let is_there = fs::symlink_metadata(&self.path).is_ok_and(|there| !there.is_file());
+        let may_exist = self.appends || self.force || is_there;
+        let mut options = OpenOptions::new();
+        options.append(true).create(may_exist).create_new(!may_exist);
+        let mut file = options.open(&self.path)?;
+        if self.force && !self.appends && !is_there {
+            file.set_len(0)?;
+        }
         // A process that was killed, or a full disk, may have left a part of a line.
         if self.appends && !ends_with_a_line(&self.path)? {
             file.write_all(b"\n")?;
@@ -146,6 +170,14 @@ pub(super) fn outside(option: &str, path: &Path, out: &Path) -> Result<(), CliEr
         ))),
         false => Ok(()),
     }
+}
+
+/// Whether a file is empty, or begins with a line of a log.
+fn is_log(path: &Path) -> bool {
+    let start = br#"{"event":""#;
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(start.len() as u64).read_to_end(&mut first));
+    read.is_ok() && (first.is_empty() || first == start)
 }
 
 /// Whether a file that is there is empty or ends with a line end.

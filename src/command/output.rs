@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
 use crate::experiment::created::Created;
+use crate::experiment::inventory;
 use crate::report::files::{STAGING, can_be_written, is_staging};
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
@@ -76,6 +77,9 @@ pub(super) fn check_as(option: &str, path: &Path, force: bool) -> Result<(), Cli
     if path == Path::new("-") {
         return Ok(());
     }
+    if inventory::is_file_of_run(path) {
+        return refuse("is a file of a run, which nothing but the run writes; choose another file");
+    }
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() => refuse("is a link, which is not followed; name the file itself"),
         Ok(there) if there.is_dir() => refuse("is a directory; name a file"),
@@ -102,6 +106,24 @@ pub(super) fn check_place(path: &Path) -> Result<(), CliError> {
             path.display(),
             there.display()
         ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a new directory can be made at a path, before the work whose files it gets.
+///
+/// # Errors
+/// A link is there, or nothing can be written where the directory would be.
+pub(super) fn check_new_place(option: &str, path: &Path) -> Result<(), CliError> {
+    let refuse = |reason: String| Err(CliError::Usage(format!("{option} `{}` {reason}", path.display())));
+    if path.is_symlink() {
+        return refuse("is a link, which is not followed; name a new directory".to_owned());
+    }
+    let here = |path: &Path| if path.as_os_str().is_empty() { PathBuf::from(".") } else { path.to_path_buf() };
+    match path.ancestors().map(here).find(|above| above.is_dir()) {
+        Some(above) => can_be_written(&above.join(STAGING)).or_else(|error| {
+            refuse(format!("cannot be written: {}: {error}; choose another directory", above.display()))
+        }),
         None => Ok(()),
     }
 }

@@ -35,7 +35,10 @@ fn list(typed: &Runs) -> Result<String, CliError> {
         Listing::Text => {
             let mut text = aligned(
                 &heads(),
-                &entries.iter().map(|entry| cells(entry, |value| decimals(value, 4))).collect::<Vec<_>>(),
+                &entries
+                    .iter()
+                    .map(|entry| cells(entry, |value| decimals(value, 4)).into_iter().map(on_one_line).collect())
+                    .collect::<Vec<Vec<String>>>(),
             );
             for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
                 let how = match entry.is_of_program {
@@ -46,11 +49,17 @@ fn list(typed: &Runs) -> Result<String, CliError> {
                     ),
                     false => inventory::resume(&entry.path),
                 };
+                let how = on_one_line(how);
                 let _ = writeln!(text, "stopped: {how}");
             }
             Ok(text)
         }
     }
+}
+
+/// A text without the ends of lines and columns that a directory's name may have.
+fn on_one_line(text: String) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 
 /// The columns of the list.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::output;
 use crate::cli::CliError;
 use crate::experiment::progress::Observer;
 use crate::machine;
@@ -29,15 +30,18 @@ impl Events {
     /// exists is changed.
     ///
     /// # Errors
-    /// There is something else than a directory.
+    /// There is something else than a directory, or none can be made.
     pub fn new(dir: &Path, inner: Box<dyn Observer>) -> Result<Self, CliError> {
-        match fs::metadata(dir) {
-            Ok(there) if !there.is_dir() => Err(CliError::Usage(format!(
+        if dir.exists() && !dir.is_dir() {
+            return Err(CliError::Usage(format!(
                 "--tensorboard `{}` is not a directory; name one, or a new one",
                 dir.display()
-            ))),
-            _ => Ok(Self { inner, dir: dir.to_path_buf(), out: Mutex::new(None) }),
+            )));
         }
+        if !dir.is_dir() {
+            output::check_new_place("--tensorboard", dir)?;
+        }
+        Ok(Self { inner, dir: dir.to_path_buf(), out: Mutex::new(None) })
     }
 
     /// A new file with its first event.

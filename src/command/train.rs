@@ -15,6 +15,7 @@ use crate::experiment::progress::Observer;
 use crate::experiment::schema::{Given, places};
 use crate::experiment::{Config, Experiment, Outcome, run_dir, run_on, serve_on, write_report};
 use crate::remote::Pipes;
+use crate::shell;
 
 /// Runs the command.
 ///
@@ -49,7 +50,13 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
     log.iter().for_each(|log| log.end(result.as_ref().map(|outcome| &outcome.evaluation)));
     let Outcome { evaluation, personal, calibrated, .. } = result?;
     let personal = personal.map(|(results, _)| results);
-    let report = write_report(&out, &out.join(run_dir::REPORT))?;
+    let report = write_report(&out, &out.join(run_dir::REPORT)).map_err(|error| match CliError::from(error) {
+        CliError::Failed(message) => {
+            let again = shell::line(&["fedstein", "report", &shell::path(&out)]);
+            CliError::Failed(format!("{message}\nthe run has its results, and no report; to write it: {again}"))
+        }
+        error => error,
+    })?;
 
     // With --json standard output holds only the JSON lines, and with --quiet nothing is printed.
     if display == Display::Bar {
@@ -87,7 +94,8 @@ pub(super) fn train(train: Train) -> Result<(), CliError> {
 /// Converts the error, with the places of the keys that it names, and appends how to resume where that is possible.
 fn with_advice(error: RunError, observer: &Interruptible, given: &[Given]) -> CliError {
     observer.finished();
-    match (CliError::from(error), observer.resume_advice()) {
+    let is_there = !matches!(error, RunError::Moved(_));
+    match (CliError::from(error), observer.resume_advice().filter(|_| is_there)) {
         (CliError::Failed(message), Some(advice)) => CliError::Failed(format!("{message}\n{advice}")),
         (CliError::Interrupted(message), Some(advice)) => CliError::Interrupted(format!("{message}\n{advice}")),
         (CliError::Interrupted(message), None) => CliError::Interrupted(format!(

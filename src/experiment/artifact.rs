@@ -65,6 +65,8 @@ pub struct Artifacts {
     card: Option<ModelCard>,
     notes: Vec<String>,
     provenance: Provenance,
+    /// sha256 of `config.toml` as the run has written it.
+    config_sha256: Option<String>,
     name: String,
     /// After the files in it, which Windows may not remove while they are open.
     dir: Option<RunDir>,
@@ -96,6 +98,7 @@ impl Artifacts {
             card: None,
             notes: Vec::new(),
             provenance: Provenance::default(),
+            config_sha256: None,
             name: String::new(),
         }
     }
@@ -202,6 +205,7 @@ impl Artifacts {
         let brings = Brings { rows: card.own_data, model: card.own_model, selection: brought.selection.as_deref() };
         let config_toml = to_toml(&self.resolved, brings);
         dir.write(run_dir::CONFIG, config_toml.as_bytes()).map_err(directory)?;
+        self.config_sha256 = Some(digest::of_bytes(config_toml.as_bytes()));
         dir.write(run_dir::MODEL, &to_json(&card)?).map_err(directory)?;
         if let Some(rotation) = rotation {
             dir.write(run_dir::ROTATION, &rotation::to_safetensors(rotation)?).map_err(directory)?;
@@ -268,6 +272,7 @@ impl Artifacts {
     /// The file cannot be written.
     pub(super) fn round(&mut self, record: &RoundRecord) -> Result<(), RunError> {
         let (Some(dir), Some(rounds)) = (&mut self.dir, &mut self.rounds) else { return Ok(()) };
+        dir.must_be_there().map_err(directory)?;
         dir.keep().map_err(directory)?;
         rounds.append(record).map_err(|error| file(&dir.join(run_dir::ROUNDS), &error))
     }
@@ -355,6 +360,7 @@ impl Artifacts {
         if !config.enabled || !(in_any_case || checkpoints.is_due(config.every_seconds)) {
             return Ok(false);
         }
+        self.dir.as_ref().map_or(Ok(()), RunDir::must_be_there).map_err(directory)?;
         let mut lengths = BTreeMap::new();
         for (name, log) in &self.logs {
             // A line that the checkpoint counts must survive a power failure.
@@ -434,7 +440,7 @@ impl Artifacts {
             clients: outcome.clients(names),
             calibration: outcome.calibrated.as_ref().map(|calibrated| calibrated.results.clone()),
             own_algorithm: self.own_algorithm,
-            config_sha256: digest::of_file(&dir.join(run_dir::CONFIG)).ok(),
+            config_sha256: self.config_sha256.clone(),
         };
         dir.write(run_dir::SUMMARY, &to_json(&summary)?).map_err(directory)?;
         self.end(outcome.rounds.last().map_or(0, |round| round.round))?;
@@ -500,6 +506,9 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RunError> {
 }
 
 fn directory(error: RunDirError) -> RunError {
+    if let RunDirError::Moved(path) = error {
+        return RunError::Moved(path);
+    }
     if error.is_usage() {
         return RunError::Config(error.to_string());
     }

@@ -139,8 +139,9 @@ impl SiteClient {
                 self.begin(run, terms, &initial)?
             }
             Content::Calibration(told) => {
+                let client = self.site.index;
                 let part = self.part_of(run)?;
-                site_results::keep_calibration(&part.disk.results(), self.site.index, told).map_err(in_words)?;
+                site_results::keep_calibration(&part.disk.results(), client, told).map_err(in_words)?;
                 Content::Ready { visited: part.disk.visited().map_err(in_words)? }
             }
             Content::Request(head) => return self.request(&opened, head.clone()),

@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use super::config::flat;
 use super::provenance::Provenance;
 use super::run_dir;
+use crate::checkpoint::CheckpointError;
 use crate::checkpoint::lock::Lock;
 use crate::datasets::DataConfig;
 use crate::machine;
@@ -106,20 +107,32 @@ fn add(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 /// Whether a directory is that of a run.
 pub fn is_run(dir: &Path) -> bool {
     let has = |name: &str| dir.join(name).exists();
-    has(run_dir::CONFIG) && [run_dir::ROUNDS, run_dir::SUMMARY, run_dir::CHECKPOINT].into_iter().any(has)
+    dir.join(run_dir::CONFIG).is_file() && [run_dir::ROUNDS, run_dir::SUMMARY, run_dir::CHECKPOINT].into_iter().any(has)
+}
+
+/// Whether this has the name of a file that a run writes, in the directory of a run.
+pub fn is_file_of_run(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let directory = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    name.is_some_and(run_dir::is_of_run) && directory.is_some_and(is_run)
 }
 
 impl Entry {
     /// Reads a run's small files. What a file does not say, or says in a way that cannot be read, is left blank.
     pub fn read(path: &Path) -> Self {
         let config = config(path).unwrap_or_default();
-        let summary: Json = read_text(&path.join(run_dir::SUMMARY))
+        let summary: Json = read_file(&path.join(run_dir::SUMMARY))
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
         let last = last_round(&path.join(run_dir::ROUNDS));
-        let saved =
-            crate::checkpoint::rounds(&path.join(run_dir::CHECKPOINT)).ok().and_then(|rounds| rounds.last().copied());
+        let rounds = crate::checkpoint::rounds(&path.join(run_dir::CHECKPOINT));
+        // The directory of checkpoints is its owner's alone: others see the rounds that are written.
+        let is_closed = matches!(
+            &rounds,
+            Err(CheckpointError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied
+        );
+        let saved = rounds.ok().and_then(|rounds| rounds.last().copied());
         let ended = summary["rounds"]
             .as_array()
             .and_then(|rounds| rounds.last()?["round"].as_u64())
@@ -131,13 +144,13 @@ impl Entry {
             None if is_whole && saved.is_none_or(|saved| ended.is_none_or(|ended| saved <= ended)) => {
                 RunState::Finished
             }
-            None if saved.is_some() => RunState::Stopped,
+            None if saved.is_some() || is_closed => RunState::Stopped,
             None => RunState::Broken,
         };
         let written = last.get("round").and_then(|round| round.parse().ok());
         let done = match state {
             RunState::Finished => ended.or(written),
-            RunState::Stopped => saved,
+            RunState::Stopped => saved.or(written),
             RunState::Running { .. } | RunState::Broken => written,
         };
         let rounds = config.get("rounds").and_then(Value::as_integer).and_then(|rounds| usize::try_from(rounds).ok());
@@ -192,10 +205,18 @@ pub fn is_federation(run: &Path) -> bool {
     config(run).is_ok_and(|config| text(&config, &["data", "kind"]) == DataConfig::AT_SITES)
 }
 
+/// Reads a file of text. Where a pipe has the name of a run's file, nobody waits for its writer.
+pub(super) fn read_file(path: &Path) -> io::Result<String> {
+    match fs::metadata(path)?.is_file() {
+        true => read_text(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 fn config(run: &Path) -> Result<Table, String> {
     let path = run.join(run_dir::CONFIG);
     let text =
-        read_text(&path).map_err(|error| format!("{}: {error}; is this the directory of a run?", path.display()))?;
+        read_file(&path).map_err(|error| format!("{}: {error}; is this the directory of a run?", path.display()))?;
     text.parse().map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.message()))
 }
 
@@ -225,7 +246,7 @@ fn is_own(card: &Json, what: &str) -> bool {
 
 /// The content of `model.json`; `None` where it cannot be read.
 fn card(run: &Path) -> Option<Json> {
-    serde_json::from_str(&read_text(&run.join(run_dir::MODEL)).ok()?).ok()
+    serde_json::from_str(&read_file(&run.join(run_dir::MODEL)).ok()?).ok()
 }
 
 /// The data in a word: the kind, or the name of a user's own file.
@@ -237,7 +258,8 @@ fn data(config: &Table) -> String {
 
 /// The last row of `rounds.csv` by the names of its columns; empty where there is none.
 fn last_round(path: &Path) -> BTreeMap<String, String> {
-    let Ok(mut rows) = csv::ReaderBuilder::new().flexible(true).from_path(path) else { return BTreeMap::new() };
+    let reader = path.is_file().then(|| csv::ReaderBuilder::new().flexible(true).from_path(path));
+    let Some(Ok(mut rows)) = reader else { return BTreeMap::new() };
     let Ok(names) = rows.headers().cloned() else { return BTreeMap::new() };
     // The last line may be in the middle of being written.
     let last = rows.records().map_while(Result::ok).filter(|row| row.len() == names.len()).last();

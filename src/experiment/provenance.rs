@@ -75,7 +75,8 @@ impl Host {
 impl Provenance {
     /// Reads the file of a run; `None` where there is none that can be read, as in a run of an earlier version.
     pub fn read(path: &Path) -> Option<Self> {
-        serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+        let text = path.is_file().then(|| fs::read_to_string(path))?.ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// Adds this process, which goes on after a round, to those of an earlier file.

@@ -62,6 +62,19 @@ pub enum RunDirError {
         /// The reason.
         source: io::Error,
     },
+    /// The directory, or a part of it, cannot be read, or locked.
+    #[error("cannot {action} `{}`: {source}; name another directory", path.display())]
+    NotUsable {
+        /// The operation, as a verb.
+        action: &'static str,
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The directory is not there any more.
+    #[error("the directory `{}` was moved, removed or replaced", .0.display())]
+    Moved(PathBuf),
     /// A file in the directory cannot be written.
     #[error("cannot write {0}")]
     Write(#[from] FileError),
@@ -90,7 +103,7 @@ fn waiting(holder: &str) -> &'static str {
 impl RunDirError {
     /// Whether the user's choice of directory is wrong (exit code 2), rather than the machine (exit code 1).
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Io { .. } | Self::Write(_))
+        !matches!(self, Self::Io { .. } | Self::Moved(_) | Self::Write(_))
     }
 }
 
@@ -152,7 +165,7 @@ impl RunDir {
     /// Another process works in the directory, it is not a run's, or a file-system operation fails.
     pub fn lock(path: &Path) -> Result<Lock, RunDirError> {
         must_have_begun(path)?;
-        lock(path, io_error("lock", path))
+        lock(path, unusable("lock", path))
     }
 
     /// Opens the directory of a run that is resumed. Temporary files that a killed process left are removed.
@@ -209,11 +222,24 @@ impl RunDir {
         self.path.join(name)
     }
 
+    /// Checks that the path still leads to this directory, and not to nothing or to one of another run.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn must_be_there(&self) -> Result<(), RunDirError> {
+        match self.lock.is_there() {
+            Ok(false) => Err(RunDirError::Moved(self.path.clone())),
+            // What the system does not say is found when a file is written.
+            Ok(true) | Err(_) => Ok(()),
+        }
+    }
+
     /// Writes a file in the directory atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The directory is not there any more, or the file cannot be written.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
+        self.must_be_there()?;
         Ok(write_atomic(&self.join(name), bytes)?)
     }
 }
@@ -270,16 +296,16 @@ fn content(path: &Path) -> Result<Option<Vec<String>>, RunDirError> {
             return Err(RunDirError::NotADirectory(path.to_path_buf()));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io_error("read", path)(error)),
+        Err(error) => return Err(unusable("read", path)(error)),
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     let names = names.filter(|name| !name.as_ref().is_ok_and(|name| name == LOCK));
-    names.collect::<io::Result<_>>().map(Some).map_err(io_error("read", path))
+    names.collect::<io::Result<_>>().map(Some).map_err(unusable("read", path))
 }
 
 /// Checks that a directory holds a run, or what a killed process has left of one.
 fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
-    let found = match stranger(path, names).map_err(io_error("read", path))? {
+    let found = match stranger(path, names).map_err(unusable("read all of", path))? {
         Some(name) => format!("`{name}`, which no run writes"),
         // The file with which a run locks its directory stays behind where its process is killed.
         None if !names.iter().any(|name| name == CONFIG) && !path.join(LOCK).exists() => format!("no `{CONFIG}`"),
@@ -345,6 +371,11 @@ fn move_content(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+fn unusable(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RunDirError + use<> {
+    let path = path.to_path_buf();
+    move |source| RunDirError::NotUsable { action, path, source }
+}
+
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RunDirError + use<> {
     let path = path.to_path_buf();
     move |source| RunDirError::Io { action, path, source }
@@ -400,6 +431,26 @@ mod tests {
         in_use(RunDir::create(&path, true));
         drop(second);
         RunDir::create(&path, true).unwrap().keep().unwrap();
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_run_whose_directory_was_replaced_writes_nothing_into_another_runs() {
+        let root = temp();
+        let path = root.path().join("run");
+        let mut first = RunDir::create(&path, false).unwrap();
+        first.write(CONFIG, b"first").unwrap();
+        first.keep().unwrap();
+        fs::remove_dir_all(&path).unwrap();
+        let is_gone = |error: RunDirError| matches!(error, RunDirError::Moved(_)) && !error.is_usage();
+        assert!(is_gone(first.write(SUMMARY, b"first").unwrap_err()));
+        assert!(!path.exists());
+        let second = RunDir::create(&path, false).unwrap();
+        second.write(CONFIG, b"second").unwrap();
+        assert!(is_gone(first.write(SUMMARY, b"first").unwrap_err()) && is_gone(first.must_be_there().unwrap_err()));
+        second.must_be_there().unwrap();
+        drop(first);
+        assert_eq!((names(&path), fs::read(path.join(CONFIG)).unwrap()), (vec![CONFIG.to_owned()], b"second".to_vec()));
     }
 
     #[test]

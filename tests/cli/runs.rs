@@ -105,6 +105,22 @@ fn where_there_are_no_runs_it_is_said() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let place = two_runs();
+    let pipe = |path: &str| {
+        let path = place.path(path);
+        let _ = std::fs::remove_file(&path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    };
+    pipe("runs/a/config.toml");
+    pipe("runs/deep/b/summary.json");
+    let listed = place.works("runs runs --csv").stdout;
+    assert!(listed.contains("runs/deep/b") && !listed.contains("runs/a"), "{listed}");
+    place.refuses("report runs/deep/b --out other", &["summary.json", "not a regular file"]);
+}
+
+#[test]
 fn files_that_cannot_be_read_leave_blanks() {
     let place = two_runs();
     for (file, text) in

@@ -348,6 +348,12 @@ fn a_log_has_the_start_the_rounds_and_the_end_of_a_run() {
     for option in ["--log inside/run.jsonl", "--log ./inside/rounds.csv", "--tensorboard inside/tb"] {
         place.refuses(&format!("{line} --out inside {option}"), &["is in the run's own directory `inside`"]);
     }
+    // Nothing but a log is replaced or gets further lines.
+    let table = "a,y\n1,0\n2,1\n";
+    place.write("table.csv", table);
+    place.refuses(&format!("{line} --out other --force --log table.csv"), &["--log `table.csv` is no log of fedstein"]);
+    place.refuses("train --resume run --set rounds=9 --log table.csv", &["is no log of fedstein, and lines are added"]);
+    assert_eq!(place.text("table.csv"), table);
     // What a killed process has left of a line does not spoil the next one.
     let whole = place.text("run.jsonl");
     place.write("run.jsonl", format!("{whole}{{\"event\":\"rou"));

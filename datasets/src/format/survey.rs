@@ -53,6 +53,10 @@ pub struct Survey {
 /// The file cannot be read or has no data row, a line has another number of cells than the first one, two columns have
 /// one name, or a column of `missing_values` is not there.
 pub fn survey(path: &Path, target: Option<&str>, missing_values: &MissingValues) -> Result<Survey, DataError> {
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        let problem = "it is read several times, which a pipe or a device is not; write the table to a file first";
+        return Err(DataError::Columns { path: path.to_path_buf(), problem: problem.to_owned() });
+    }
     let delimiter = find_delimiter(&beginning(path)?);
     let mut lines = Lines::open(path, delimiter)?;
     let notations = Notations::new();

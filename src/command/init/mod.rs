@@ -55,7 +55,7 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     if to_screen {
         return Ok(());
     }
-    let (mut files, mut next) = (Vec::new(), vec![shell::line(&["fedstein", "train", &out.display().to_string()])]);
+    let (mut files, mut next) = (Vec::new(), vec![shell::line(&["fedstein", "train", &shell::path(out)])]);
     let untouched = there.iter().map(|study| study.path.as_path());
     for file in stays.then_some(out.as_path()).into_iter().chain(untouched) {
         files.push(format!("{} was there and stays as it is; --force replaces it", file.display()));
@@ -63,7 +63,7 @@ pub(super) fn init(typed: &Init) -> Result<(), CliError> {
     for Study { path, text, about } in &studies {
         output::write(path, text, *force)?;
         files.push(format!("{}: {about}", path.display()));
-        next.push(shell::line(&["fedstein", "study", &path.display().to_string(), "--jobs", "2"]));
+        next.push(shell::line(&["fedstein", "study", &shell::path(path), "--jobs", "2"]));
     }
     let next = if choice.untrainable().is_some() { Vec::new() } else { next };
     print_text(&said(out, (&found, &choice), &[files, next].concat()))
@@ -87,7 +87,7 @@ pub(super) fn site_init(typed: &SiteInit) -> Result<(), CliError> {
         return Ok(());
     }
     // A site's own file is checked in any case.
-    let next = shell::line(&["fedstein", "site", "check", &out.display().to_string()]);
+    let next = shell::line(&["fedstein", "site", "check", &shell::path(out)]);
     print_text(&said(out, (&found, &choice), &[next]))
 }
 

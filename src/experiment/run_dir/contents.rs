@@ -89,12 +89,17 @@ pub(super) const CONTENTS: &[&str] = &[
     LOCK,
 ];
 
+/// Whether this is the name of something that a run writes into its directory.
+pub fn is_of_run(name: &str) -> bool {
+    CONTENTS.contains(&name)
+}
+
 /// The first thing in a directory with these names that no run has written there, as a path in it; `None` where there is none.
 ///
 /// # Errors
 /// A directory cannot be read.
 pub(super) fn stranger(path: &Path, names: &[String]) -> io::Result<Option<String>> {
-    let is_ours = |name: &str| CONTENTS.contains(&name) || is_temporary(name, CONTENTS);
+    let is_ours = |name: &str| is_of_run(name) || is_temporary(name, CONTENTS);
     if let Some(name) = names.iter().find(|name| !is_ours(name)) {
         return Ok(Some(name.clone()));
     }
