@@ -372,6 +372,12 @@ impl Artifacts {
         Ok(true)
     }
 
+    /// What an error of the run comes from: where its directory is not there any more, that.
+    pub(super) fn cause(&self, error: RunError) -> RunError {
+        let moved = self.dir.as_ref().and_then(|dir| dir.must_be_there().err());
+        moved.map_or(error, directory)
+    }
+
     /// Notes in `provenance.json` that this process ends, after a round.
     ///
     /// # Errors

@@ -161,7 +161,8 @@ pub fn run_on(
         policy,
         session: session.clone(),
     };
-    let outcome = prepared.run(observer, artifacts)?;
+    let outcome = prepared.run(observer, artifacts.as_deref_mut());
+    let outcome = outcome.map_err(|error| artifacts.map_or(error, |artifacts| artifacts.cause(error)))?;
     observer.finished();
     Ok(outcome)
 }

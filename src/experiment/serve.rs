@@ -142,7 +142,8 @@ pub fn serve_on(
         policy,
         session,
     };
-    let outcome = prepared.run(observer, artifacts)?;
+    let outcome = prepared.run(observer, artifacts.as_deref_mut());
+    let outcome = outcome.map_err(|error| artifacts.map_or(error, |artifacts| artifacts.cause(error)))?;
     if let Some(calibrated) = &outcome.calibrated {
         let told = questions.tell_calibration(&peers, calibrated);
         told.iter().for_each(|note| observer.note(note));

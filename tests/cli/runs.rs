@@ -121,6 +121,28 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_run_whose_directory_was_moved_ends_and_goes_on_where_it_is() {
+    let place = Place::new();
+    let line = format!("{TINY} --set rounds=100000 --set checkpoint.every_seconds=0 --out runs/a --quiet");
+    let mut run = place.command(&line).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let saved = || std::fs::read_dir(place.path("runs/a/checkpoint")).is_ok_and(|files| files.count() > 3);
+    while !saved() {
+        assert!(run.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::fs::rename(place.path("runs/a"), place.path("runs/b")).unwrap();
+    let output = run.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("`runs/a` was moved, removed or replaced"), "{stderr}");
+    assert!(!stderr.contains("resume with") && !place.path("runs/a").exists(), "{stderr}");
+    let done = place.works("runs runs/b --csv").stdout;
+    let done: usize = cells(&done)[1][4].split('/').next().unwrap().parse().unwrap();
+    place.works(&format!("train --resume runs/b --set rounds={} --quiet", done + 1));
+}
+
+#[test]
 fn files_that_cannot_be_read_leave_blanks() {
     let place = two_runs();
     for (file, text) in
