@@ -162,7 +162,10 @@ pub fn run_on(
         session: session.clone(),
     };
     let outcome = prepared.run(observer, artifacts.as_deref_mut());
-    let outcome = outcome.map_err(|error| artifacts.map_or(error, |artifacts| artifacts.cause(error)))?;
+    let outcome = outcome.map_err(|error| match artifacts {
+        Some(artifacts) => artifacts.cause(error),
+        None => error,
+    })?;
     observer.finished();
     Ok(outcome)
 }

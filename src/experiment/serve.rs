@@ -143,7 +143,10 @@ pub fn serve_on(
         session,
     };
     let outcome = prepared.run(observer, artifacts.as_deref_mut());
-    let outcome = outcome.map_err(|error| artifacts.map_or(error, |artifacts| artifacts.cause(error)))?;
+    let outcome = outcome.map_err(|error| match artifacts {
+        Some(artifacts) => artifacts.cause(error),
+        None => error,
+    })?;
     if let Some(calibrated) = &outcome.calibrated {
         let told = questions.tell_calibration(&peers, calibrated);
         told.iter().for_each(|note| observer.note(note));
