@@ -81,12 +81,12 @@ impl Log {
     fn open(&self) -> io::Result<File> {
         // Lines go to the end, also where another program cuts the file meanwhile. A new file must still be new: another run
         // may have the same one.
-        let is_there = fs::symlink_metadata(&self.path).is_ok_and(|there| !there.is_file());
-        let may_exist = self.appends || self.force || is_there;
+        let is_stream = fs::symlink_metadata(&self.path).is_ok_and(|there| !there.is_file());
+        let may_exist = self.appends || self.force || is_stream;
         let mut options = OpenOptions::new();
         options.append(true).create(may_exist).create_new(!may_exist);
         let mut file = options.open(&self.path)?;
-        if self.force && !self.appends && !is_there {
+        if self.force && !self.appends && !is_stream {
             file.set_len(0)?;
         }
         // A process that was killed, or a full disk, may have left a part of a line.
