@@ -298,7 +298,9 @@ def _hidden(directory: Path) -> str:
 
 def _aside(earlier: Path, directory: Path) -> str:
     """That sites of an earlier simulation are still under the name that they have for a time."""
-    return f"{earlier} has the sites of an earlier simulation; rename it to {directory} to resume that one, or delete it"
+    return (
+        f"{earlier} has the sites of an earlier simulation; rename it to {directory} to resume that one, or delete it"
+    )
 
 
 def _left_aside(directory: Path) -> list[str]:
