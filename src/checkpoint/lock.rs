@@ -118,6 +118,21 @@ impl Lock {
         Ok(true)
     }
 
+    /// Whether the path leads to no lock of this process any more: to nothing, or to that of another one. What the system does
+    /// not say is not lost. A network's file system may give one file several numbers; the name in it is then that of this
+    /// process.
+    pub fn is_lost(&self) -> bool {
+        #[cfg(unix)]
+        if self.file.metadata().is_ok_and(|ours| std::os::unix::fs::MetadataExt::nlink(&ours) == 0) {
+            return true;
+        }
+        let is_ours = || {
+            let mut there = File::open(&self.path).ok()?;
+            Some(is_us(&holder(&mut there)))
+        };
+        !self.is_there().unwrap_or(true) && is_ours() != Some(true)
+    }
+
     fn sign(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;

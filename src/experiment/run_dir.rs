@@ -227,10 +227,9 @@ impl RunDir {
     /// # Errors
     /// It does not.
     pub fn must_be_there(&self) -> Result<(), RunDirError> {
-        match self.lock.is_there() {
-            Ok(false) => Err(RunDirError::Moved(self.path.clone())),
-            // What the system does not say is found when a file is written.
-            Ok(true) | Err(_) => Ok(()),
+        match self.lock.is_lost() {
+            true => Err(RunDirError::Moved(self.path.clone())),
+            false => Ok(()),
         }
     }
 

@@ -292,7 +292,7 @@ Strategy.register(FedsteinStrategy)
 
 
 def _hidden(directory: Path) -> str:
-    """The beginning of the name to which the sites of an earlier simulation are renamed, before the process's number."""
+    """The beginning of the name that the sites of an earlier simulation get, before the number of the process."""
     return f".{directory.name}.earlier."
 
 
