@@ -212,7 +212,7 @@ impl BlrSpec {
                 "predictive",
                 Choice(Predictive::WORDS),
                 T(Predictive::Mean.word()),
-                "Mean over particles of the probability, or with each particle widened to a Gaussian of sd `probit_lambda` ([D] eq. 24, which prints 1/λ² in the place of λ²).",
+                "Mean over particles of the probability, or with each particle widened to a Gaussian of sd λ = `probit_lambda`: σ(wᵀx / √(1 + πλ²‖x‖²/8)) ([D] eq. 24, which prints 1/λ² in the place of λ²).",
             ),
             key(
                 "probit_lambda",
