@@ -59,6 +59,17 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     })
 }
 
+/// As [`read_text`], of a file that this program has written: where a pipe has its name, nobody waits for its writer.
+///
+/// # Errors
+/// As [`read_text`], or it is no regular file.
+pub fn read_regular(path: &Path) -> io::Result<String> {
+    match fs::metadata(path)?.is_file() {
+        true => read_text(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
 /// The line, counted from 1, of the byte at a position.
 pub(crate) fn line_of(bytes: &[u8], at: usize) -> usize {
     1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count()
@@ -133,7 +144,7 @@ pub fn close_to_others(directory: &Path) {
 }
 
 /// The directory of a file.
-fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

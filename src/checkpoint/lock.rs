@@ -126,11 +126,8 @@ impl Lock {
         if self.file.metadata().is_ok_and(|ours| std::os::unix::fs::MetadataExt::nlink(&ours) == 0) {
             return true;
         }
-        let is_ours = || {
-            let mut there = File::open(&self.path).ok()?;
-            Some(is_us(&holder(&mut there)))
-        };
-        !self.is_there().unwrap_or(true) && is_ours() != Some(true)
+        let is_ours = || File::open(&self.path).is_ok_and(|mut there| is_us(&holder(&mut there)));
+        !self.is_there().unwrap_or(true) && !is_ours()
     }
 
     fn sign(&mut self) -> io::Result<()> {

@@ -119,13 +119,9 @@ pub(super) fn check_new_place(option: &str, path: &Path) -> Result<(), CliError>
     if path.is_symlink() {
         return refuse("is a link, which is not followed; name a new directory".to_owned());
     }
-    let here = |path: &Path| if path.as_os_str().is_empty() { PathBuf::from(".") } else { path.to_path_buf() };
-    match path.ancestors().map(here).find(|above| above.is_dir()) {
-        Some(above) => can_be_written(&above.join(STAGING)).or_else(|error| {
-            refuse(format!("cannot be written: {}: {error}; choose another directory", above.display()))
-        }),
-        None => Ok(()),
-    }
+    let above = path.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("."));
+    can_be_written(&above.join(STAGING))
+        .or_else(|error| refuse(format!("cannot be written: {}: {error}; choose another directory", above.display())))
 }
 
 /// The error about a directory that cannot be made.

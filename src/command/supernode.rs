@@ -8,7 +8,6 @@ use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -19,9 +18,6 @@ use crate::cli::{CliError, Supernode, print_note};
 use crate::flower::fleet::{Fleet, Security};
 use crate::flower::keys::NodeKey;
 use crate::flower::node::Node;
-
-/// The time between two looks at whether a signal has come.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the command until a signal ends it.
 ///
@@ -55,12 +51,10 @@ pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
         None => CliError::Failed(reason),
     })?;
     for_site(&typed.site, |mut client, limits| {
-        let (ends, joined) = (listen()?, Arc::new(AtomicBool::new(false)));
-        ends_before_it_has_joined(ends.clone(), joined.clone())?;
-        let registers = typed.key.is_none();
+        let (joining, registers) = (ends_at_once()?, typed.key.is_none());
         let node = Arc::new(Node::join(fleet, registers, limits).map_err(CliError::Failed)?);
-        joined.store(true, Relaxed);
-        let watched = node.clone();
+        let (ends, watched) = (listen()?, node.clone());
+        joining.store(false, Relaxed);
         // A visit that is cut off has changed nothing on the disk, so the process may end within one.
         let watch = move || {
             watched.keep_alive(&ends);
@@ -73,17 +67,13 @@ pub(super) fn serve(typed: &Supernode) -> Result<(), CliError> {
     })
 }
 
-/// Ends the process after a signal that comes while the SuperLink has not answered yet: there is nothing to leave.
-fn ends_before_it_has_joined(ends: Arc<AtomicBool>, joined: Arc<AtomicBool>) -> io::Result<()> {
-    let watch = move || {
-        while !joined.load(Relaxed) {
-            if ends.load(Relaxed) {
-                exit(0);
-            }
-            thread::sleep(LOOK);
-        }
-    };
-    thread::Builder::new().spawn(watch).map(drop)
+/// Until this flag is false a signal ends the process: there is nothing to leave yet.
+fn ends_at_once() -> io::Result<Arc<AtomicBool>> {
+    let joining = Arc::new(AtomicBool::new(true));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 0, joining.clone())?;
+    }
+    Ok(joining)
 }
 
 /// Whether a host and port are those of this machine.

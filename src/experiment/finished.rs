@@ -20,7 +20,7 @@ use crate::federation::labelled::Labelled;
 use crate::metrics::{ClientScores, Evaluation, UncertaintySummary};
 use crate::models::{Layout, Model};
 use crate::particles::Particles;
-use crate::report::files::{quoted, read_whole};
+use crate::report::files::{quoted, read_regular, read_whole};
 use crate::report::{CalibrationResults, PartitionTable, ReportError, RoundRecord, SiteScores, csv};
 use crate::tensor_file::{self, NamedTensor, floats};
 
@@ -128,7 +128,7 @@ impl Finished {
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let text = |name: &str| {
             let file = path.join(name);
-            inventory::read_file(&file).map_err(|error| {
+            read_regular(&file).map_err(|error| {
                 let run = path.display();
                 RunError::Config(match (Lock::holder_of(path), run_dir::stopped(path)) {
                     (Some(holder), _) => format!("`{run}` has a run that {holder} works on; wait for it to end"),

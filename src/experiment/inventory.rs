@@ -17,7 +17,7 @@ use crate::checkpoint::lock::Lock;
 use crate::datasets::DataConfig;
 use crate::machine;
 use crate::report::HEADLINE;
-use crate::report::files::read_text;
+use crate::report::files::{directory_of, read_regular};
 use crate::shell;
 
 /// The number of directories below the first one in which runs are looked for.
@@ -113,15 +113,14 @@ pub fn is_run(dir: &Path) -> bool {
 /// Whether this has the name of a file that a run writes, in the directory of a run.
 pub fn is_file_of_run(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    let directory = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
-    name.is_some_and(run_dir::is_of_run) && directory.is_some_and(is_run)
+    name.is_some_and(run_dir::is_of_run) && is_run(directory_of(path))
 }
 
 impl Entry {
     /// Reads a run's small files. What a file does not say, or says in a way that cannot be read, is left blank.
     pub fn read(path: &Path) -> Self {
         let config = config(path).unwrap_or_default();
-        let summary: Json = read_file(&path.join(run_dir::SUMMARY))
+        let summary: Json = read_regular(&path.join(run_dir::SUMMARY))
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
@@ -205,18 +204,10 @@ pub fn is_federation(run: &Path) -> bool {
     config(run).is_ok_and(|config| text(&config, &["data", "kind"]) == DataConfig::AT_SITES)
 }
 
-/// Reads a file of text. Where a pipe has the name of a run's file, nobody waits for its writer.
-pub(super) fn read_file(path: &Path) -> io::Result<String> {
-    match fs::metadata(path)?.is_file() {
-        true => read_text(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-    }
-}
-
 fn config(run: &Path) -> Result<Table, String> {
     let path = run.join(run_dir::CONFIG);
     let text =
-        read_file(&path).map_err(|error| format!("{}: {error}; is this the directory of a run?", path.display()))?;
+        read_regular(&path).map_err(|error| format!("{}: {error}; is this the directory of a run?", path.display()))?;
     text.parse().map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.message()))
 }
 
@@ -246,7 +237,7 @@ fn is_own(card: &Json, what: &str) -> bool {
 
 /// The content of `model.json`; `None` where it cannot be read.
 fn card(run: &Path) -> Option<Json> {
-    serde_json::from_str(&read_file(&run.join(run_dir::MODEL)).ok()?).ok()
+    serde_json::from_str(&read_regular(&run.join(run_dir::MODEL)).ok()?).ok()
 }
 
 /// The data in a word: the kind, or the name of a user's own file.

@@ -1,7 +1,6 @@
 //! Where the results of a run come from: its rows, its program, and who ran it when on which machine. None of it has an
 //! effect on the results, and all of it may differ between two runs with the same ones.
 
-use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoints::Digests;
 use crate::machine;
+use crate::report::files::read_regular;
 
 /// Version of the layout of `provenance.json`.
 const SCHEMA_VERSION: u32 = 1;
@@ -75,8 +75,7 @@ impl Host {
 impl Provenance {
     /// Reads the file of a run; `None` where there is none that can be read, as in a run of an earlier version.
     pub fn read(path: &Path) -> Option<Self> {
-        let text = path.is_file().then(|| fs::read_to_string(path))?.ok()?;
-        serde_json::from_str(&text).ok()
+        serde_json::from_str(&read_regular(path).ok()?).ok()
     }
 
     /// Adds this process, which goes on after a round, to those of an earlier file.

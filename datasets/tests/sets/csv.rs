@@ -261,21 +261,6 @@ fn natural_clients_are_a_feature_where_they_are_named_as_one() {
 }
 
 #[test]
-fn a_test_file_may_have_the_client_as_a_feature_by_its_place() {
-    let rows = "1,2,b,0\n2,4,a,1\n3,3,b,0\n4,5,a,1\n";
-    for (header, column) in [("x,z,site,y\n", "2"), ("x,z,site,y\n", "-2"), ("", "2"), ("", "-2")] {
-        let data = read(&format!("{header}{rows}"), |config, dir| {
-            std::fs::write(dir.join("test.csv"), format!("{header}5,1,a,1\n")).unwrap();
-            let test = dir.join("test.csv").display().to_string();
-            let reading = Reading { categorical: Categorical::Columns(vec![column.into()]), ..Reading::default() };
-            set!(client_column = column.into(), test_path = test, reading = reading)(config, dir);
-        });
-        let data = data.unwrap_or_else(|error| panic!("{column} under `{header}`: {error}"));
-        assert_eq!(data.test.features, array![[5.0, 1.0, 1.0, 0.0]], "{column} under `{header}`");
-    }
-}
-
-#[test]
 fn damaged_tables_are_refused_by_line_and_column() {
     assert!(complaint("1,2,0\n3,1\n", |_, _| ()).contains("line 2: 2 columns, expected 3"));
     assert!(complaint("1,2,0\r\n\r\n3,4,5,1\r\n", |_, _| ()).contains("line 3: 4 columns, expected 3"));

@@ -449,6 +449,19 @@ fn rows_with_a_missing_cell_or_target_are_left_out_and_counted() {
 }
 
 #[test]
+fn a_test_file_may_have_the_client_as_a_feature_by_its_place() {
+    let (train, test) = ("1,2,b,0\n2,4,a,1\n3,3,b,0\n4,5,a,1\n", "5,1,a,1\n");
+    for (header, column) in [("x,z,site,y\n", "2"), ("x,z,site,y\n", "-2"), ("", "2"), ("", "-2")] {
+        let data = two(&format!("{header}{train}"), &format!("{header}{test}"), |csv| {
+            csv.client_column = column.into();
+            csv.reading.categorical = Categorical::Columns(texts(&[column]));
+        });
+        let data = data.unwrap_or_else(|error| panic!("{column} under `{header}`: {error}"));
+        assert_eq!(data.test.features, ndarray::array![[5.0, 1.0, 1.0, 0.0]], "{column} under `{header}`");
+    }
+}
+
+#[test]
 fn rows_without_a_target_are_left_out_whatever_becomes_of_missing_features() {
     let train = "a,b,y\n1,2,u\n3,?,w\n4,5,\n?,?,NA\n6,7,w\n";
     let with = |missing| Reading { missing, missing_target: MissingTarget::Drop, ..Reading::default() };

@@ -129,7 +129,7 @@ impl IsotonicMap {
             let sum: f64 = probabilities[start..].iter().sum();
             probabilities[start..].iter_mut().for_each(|p| *p /= sum);
         }
-        ClassPredictions::new(predictions.labels().to_vec(), classes, probabilities)
+        predictions.with_probabilities(probabilities)
     }
 }
 

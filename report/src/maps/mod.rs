@@ -75,17 +75,16 @@ impl ProbabilityMap {
         }
     }
 
-    /// The predictions with the map applied, with the same clusters.
+    /// The predictions with the map applied.
     ///
     /// # Errors
     /// A temperature that is not finite and positive, or a map of another number of classes.
     pub fn apply(&self, predictions: &ClassPredictions<'_>) -> Result<ClassPredictions<'static>, MetricError> {
-        let mapped = match self {
+        match self {
             Self::Temperature(temperature) => apply_temperature(predictions, *temperature),
             Self::Vector(map) => map.apply(predictions),
             Self::Isotonic(map) => map.apply(predictions),
-        };
-        mapped?.with_clusters(predictions.clusters().cloned())
+        }
     }
 }
 

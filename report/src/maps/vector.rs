@@ -41,7 +41,7 @@ impl VectorMap {
         for row in logits_of(predictions).chunks_exact(classes) {
             push_softmax(self.logits(row), &mut probabilities);
         }
-        ClassPredictions::new(predictions.labels().to_vec(), classes, probabilities)
+        predictions.with_probabilities(probabilities)
     }
 
     fn logits(&self, row: &[f64]) -> impl Iterator<Item = f64> + Clone {

@@ -86,6 +86,15 @@ impl<'a> ClassPredictions<'a> {
         Ok(Self { labels, classes, probabilities, clusters: None })
     }
 
+    /// The same rows, with their labels and clusters, at other probabilities `[n, classes]`.
+    ///
+    /// # Errors
+    /// As [`ClassPredictions::new`].
+    pub fn with_probabilities(&self, probabilities: Vec<f64>) -> Result<ClassPredictions<'static>, MetricError> {
+        let rows = ClassPredictions::new(self.labels.to_vec(), self.classes, probabilities)?;
+        Ok(ClassPredictions { clusters: self.clusters.clone(), ..rows })
+    }
+
     /// The same with rows that belong together, such as the visits of one patient: intervals and verdicts then count clusters
     /// and not rows. Clusters of one row each are independent rows.
     ///

@@ -89,8 +89,7 @@ pub fn apply_temperature(
         let sum: f64 = probabilities[start..].iter().sum();
         probabilities[start..].iter_mut().for_each(|p| *p /= sum);
     }
-    ClassPredictions::new(predictions.labels().to_vec(), predictions.classes(), probabilities)?
-        .with_clusters(predictions.clusters().cloned())
+    predictions.with_probabilities(probabilities)
 }
 
 /// [`cross_entropy`], floored like every NLL that is reported.
