@@ -13,6 +13,7 @@ use fedstein::command::{STACK, execute};
 fn main() -> ExitCode {
     allocator::keep_freed_blocks();
     headless::choose_no_display();
+    survive_file_limits();
     // The command itself runs on a worker thread: work that it splits then starts at once on this thread, where a call
     // from outside the pool would wake a worker and wait for it, in every step.
     let run = || fedstein::cli::run(std::env::args_os(), execute);
@@ -28,6 +29,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Makes a write beyond the largest size of a file (`ulimit -f`) an error, which names the file. Without this the signal
+/// that comes with it ends the process, and nothing says why.
+fn survive_file_limits() {
+    // Without a handler the limit still holds.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// The number of threads: 0, which stands for that of `RAYON_NUM_THREADS` or of the machine, unless the variable asks for

@@ -55,6 +55,15 @@ pub fn status(set: &DataSet, data_dir: &Path) -> Vec<(DataFile, FileStatus)> {
     set.files.iter().map(|file| (*file, state(file))).collect()
 }
 
+/// Whether a file of a set in this state is read: a file of another size only where it may be the user's own copy.
+pub fn is_usable(set: &DataSet, status: &FileStatus) -> bool {
+    match status {
+        FileStatus::Present | FileStatus::Alternative(_) | FileStatus::Part(_) => true,
+        FileStatus::WrongSize { .. } => set.manual_download.is_some(),
+        FileStatus::Missing => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,6 +27,12 @@ pub struct Scored {
     rendered: OnceLock<Rendered>,
 }
 
+/// Whether a directory has the `report.json` of a report.
+#[pyfunction]
+pub fn holds_report(directory: PathBuf) -> bool {
+    report::holds_report(&directory)
+}
+
 /// The names of groups, and the position in them of each row's group, `[n]`.
 type RowGroups<'py> = (Vec<String>, PyReadonlyArray1<'py, i64>);
 

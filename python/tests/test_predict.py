@@ -7,6 +7,7 @@ import io
 import json
 import re
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,9 @@ def test_numbers_of_32_and_16_bits_become_their_shortest_texts() -> None:
             "",
             "-2,5",
         ]
+
+
+def test_decimals_of_a_database_are_written_as_the_runs_numbers() -> None:
+    column = np.array([Decimal("0.10"), Decimal("2.00"), Decimal("NaN"), Decimal("-2.5E-3"), Decimal("1E3")], dtype=object)
+    keys = {"decimal": ",", "date_format": "YYYY-MM-DD"}
+    assert _cells._texts(column, "dose", keys, []) == ["0,1", "2", "", "-0,0025", "1000"]

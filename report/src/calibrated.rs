@@ -128,15 +128,20 @@ impl CalibrationResults {
     }
 }
 
+/// What a temperature does.
+pub(crate) fn effect_of(temperature: f64) -> &'static str {
+    match temperature {
+        1.0 => "leaves every probability as it is",
+        t if (t - 1.0).abs() < 0.005 => "hardly changes a probability",
+        t if t > 1.0 => "makes every probability softer",
+        _ => "makes every probability sharper",
+    }
+}
+
 impl TemperatureResults {
     fn sentences(&self) -> String {
         let Self { temperature, at_limit, nll_before, nll_after, test } = self;
-        let direction = match *temperature {
-            1.0 => "leaves every probability as it is",
-            t if (t - 1.0).abs() < 0.005 => "hardly changes a probability",
-            t if t > 1.0 => "makes every probability softer",
-            _ => "makes every probability sharper",
-        };
+        let direction = effect_of(*temperature);
         let mut text = format!(
             "The temperature T = {} {direction}: on the calibration rows it changes the NLL from {} to {}",
             number(*temperature),

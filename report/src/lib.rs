@@ -97,5 +97,5 @@ pub use svg::{
     Stroke, curves_svg, partition_svg,
 };
 pub use text::decimals;
-pub use verdict::CalibrationVerdict;
-pub use write::{FILES, Rendered, ReportFiles, overall, overall_of_groups, render, verdict, write};
+pub use verdict::{CalibrationVerdict, VerdictKind};
+pub use write::{FILES, Rendered, ReportFiles, holds_report, overall, overall_of_groups, render, verdict, write};

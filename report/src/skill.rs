@@ -3,8 +3,9 @@
 use crate::metrics::{NoSkill, NoSkillTargets};
 use crate::text::{number, percent};
 
-/// The smallest difference in accuracy that counts: half a point.
+/// The smallest gain in accuracy that counts: half a point, or a quarter of what is to be gained where that is less.
 const NOTABLE: f64 = 0.005;
+const NOTABLE_PART: f64 = 0.25;
 
 /// What a comparison with a prediction without skill says.
 #[derive(Debug, Default)]
@@ -27,9 +28,12 @@ impl Skill {
             )
         };
         let (mut warnings, mut better) = (Vec::new(), None);
+        let notable = NOTABLE.min(NOTABLE_PART * (1.0 - no_skill.accuracy));
         match difference {
-            _ if difference.abs() < NOTABLE => warnings.push(worse("no more")),
-            _ if difference < 0.0 => warnings.push(worse("less")),
+            _ if difference <= -NOTABLE => warnings.push(worse("less")),
+            // Rounding decides nothing where both are equally often right.
+            _ if difference <= 1e-12 => warnings.push(worse("no more")),
+            _ if difference < notable => warnings.push(worse("hardly more")),
             _ => {
                 better = Some(format!(
                     "Always naming the most frequent class would be right on {constant}; the model is {:.1} points more often \

@@ -222,6 +222,28 @@ fn the_verdict_begins_with_a_model_that_is_no_better_than_the_most_frequent_clas
 }
 
 #[test]
+fn the_gain_over_the_most_frequent_class_of_a_rare_class_is_measured_by_what_there_is_to_gain() {
+    // Of 1,000 rows the last four are of class 1; `found` of them are given to it.
+    let labels: [usize; 1000] = std::array::from_fn(|row| usize::from(row >= 996));
+    let warning = |found: usize| {
+        let row = |row: usize| if row >= 1000 - found { [0.02, 0.98] } else { [0.999, 0.001] };
+        let predictions = ClassPredictions::new(labels.to_vec(), 2, (0..1000).flat_map(row).collect()).unwrap();
+        verdict(&report(&predictions, None)).unwrap().warning.unwrap_or_default().replace('\u{a0}', " ")
+    };
+    let accuracy = |found| warning(found).split(':').next().unwrap().to_owned();
+    assert_eq!(accuracy(0), "The model is no more often right than always naming the most frequent class");
+    assert_eq!([1, 4].map(warning), ["", ""], "a quarter of the rare rows, and all of them");
+    // 20,000 rows of which 0.4 % more are right than by the most frequent class: less than half a point.
+    let labels: Vec<usize> = (0..20_000).map(|row| usize::from(row >= 18_000)).collect();
+    let row = |row: usize| if row >= 19_920 { [0.1, 0.9] } else { [0.93, 0.07] };
+    let predictions = ClassPredictions::new(labels, 2, (0..20_000).flat_map(row).collect()).unwrap();
+    let warning = verdict(&report(&predictions, None)).unwrap().warning.unwrap().replace('\u{a0}', " ");
+    let words =
+        "The model is hardly more often right than always naming the most frequent class: 90.4 % against 90.0 %.";
+    assert_eq!(warning, words);
+}
+
+#[test]
 fn a_regression_that_is_no_better_than_the_normal_distribution_of_the_targets_is_told_so() {
     // Mean 3 and variance 2.
     let targets = vec![1.0, 2.0, 3.0, 4.0, 5.0];
@@ -379,7 +401,7 @@ fn intervals_that_hold_on_average_alone_are_told_with_the_third_where_they_do_no
         (found.kind, found.headline, found.text)
     };
     let (kind, found, text) = headline(&noise, 1.05);
-    assert_eq!(kind, "over-confident");
+    assert_eq!(kind, VerdictKind::OverConfident);
     assert_eq!(
         found,
         "The 90 % intervals hold on average, and 75.0\u{a0}% of the targets where predictions are highest"

@@ -1,6 +1,7 @@
 //! The headline in plain language: whether the model is too sure or not sure enough, by how much, in which range of
 //! confidence, and on how many rows.
 
+mod kind;
 mod notable;
 mod second_class;
 mod targets;
@@ -12,6 +13,7 @@ use crate::skill::Skill;
 use crate::text::{number, percent, points, rows};
 use notable::NOTABLE;
 
+pub use kind::VerdictKind;
 pub(crate) use notable::FEWEST_ROWS;
 pub(crate) use second_class::SecondClass;
 pub(crate) use targets::{Bias, Thirds};
@@ -22,9 +24,8 @@ const WIDE: f64 = 0.05;
 /// The headline in words, with the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CalibrationVerdict {
-    /// `over-confident`, `under-confident`, `calibrated on average` or `too few rows`; of a regression or of two classes also `biased`;
-    /// `not judged` where [`RunSummary::not_judged`](crate::RunSummary::not_judged) says why.
-    pub kind: &'static str,
+    /// What it says.
+    pub kind: VerdictKind,
     /// One short line.
     pub headline: String,
     /// The explanation, a few sentences; they begin with the warning.
@@ -62,26 +63,28 @@ impl CalibrationVerdict {
         let are_few = clusters.unwrap_or(calibration.rows()) < FEWEST_ROWS;
         let slope = second.and_then(SecondClass::notable_slope).filter(|_| !are_few);
         let points_off = format!("{:.1} points", 100.0 * gap.abs());
-        let too_few = || ("too few rows", "Too few rows to tell".to_owned());
+        let too_few = || (VerdictKind::TooFewRows, "Too few rows to tell".to_owned());
         let (kind, headline) = match () {
             () if are_few => too_few(),
-            () if let Some(second) = shift => ("biased", second.headline()),
-            () if certain && gap >= NOTABLE => ("over-confident", format!("Over-confident by {points_off}")),
-            () if certain && gap <= -NOTABLE => ("under-confident", format!("Under-confident by {points_off}")),
+            () if let Some(second) = shift => (VerdictKind::Biased, second.headline()),
+            () if certain && gap >= NOTABLE => (VerdictKind::OverConfident, format!("Over-confident by {points_off}")),
+            () if certain && gap <= -NOTABLE => {
+                (VerdictKind::UnderConfident, format!("Under-confident by {points_off}"))
+            }
             () if let Some(slope) = slope.filter(|slope| slope.value < 1.0) => {
                 let slope = number(slope.value);
                 (
-                    "over-confident",
+                    VerdictKind::OverConfident,
                     format!("Over-confident: the probabilities are too extreme (calibration slope {slope})"),
                 )
             }
             () if let Some(slope) = slope => {
                 let slope = number(slope.value);
                 let what = "the probabilities are too close to each other";
-                ("under-confident", format!("Under-confident: {what} (calibration slope {slope})"))
+                (VerdictKind::UnderConfident, format!("Under-confident: {what} (calibration slope {slope})"))
             }
             () if !certain && is_wide => too_few(),
-            () => ("calibrated on average", "No systematic over- or under-confidence".to_owned()),
+            () => (VerdictKind::CalibratedOnAverage, "No systematic over- or under-confidence".to_owned()),
         };
         let Skill { warning, better } = skill(accuracy);
         let mut text = beginning(warning.as_deref());
@@ -96,7 +99,7 @@ impl CalibrationVerdict {
             text +=
                 &format!(" The difference is {} points (95 % interval {} to {}).", points(gap), points(lo), points(hi));
         }
-        if let Some(second) = shift.filter(|_| kind == "biased") {
+        if let Some(second) = shift.filter(|_| kind == VerdictKind::Biased) {
             text += &format!(" {}", second.sentence());
         }
         if let Some(slope) = slope {
@@ -122,12 +125,12 @@ impl CalibrationVerdict {
 
     /// No verdict, where the interval of the gap is not known.
     pub(super) fn unknown() -> Self {
-        Self { kind: "too few rows", headline: "\u{2013}".to_owned(), text: String::new(), warning: None }
+        Self { kind: VerdictKind::TooFewRows, headline: "\u{2013}".to_owned(), text: String::new(), warning: None }
     }
 
     /// No verdict, for this reason, a sentence.
     pub(super) fn not_judged(reason: &str) -> Self {
-        Self { kind: "not judged", headline: "Not judged".to_owned(), text: reason.to_owned(), warning: None }
+        Self { kind: VerdictKind::NotJudged, headline: "Not judged".to_owned(), text: reason.to_owned(), warning: None }
     }
 
     /// The verdict on the 90 % intervals of n rows. A difference counts only beyond two standard errors of the coverage, that
@@ -146,7 +149,7 @@ impl CalibrationVerdict {
         let Skill { warning, .. } = skill;
         let mut text = beginning(warning.as_deref());
         let Some(row) = coverage.iter().find(|row| row.level == 0.9).or(coverage.last()) else {
-            return Self { kind: "calibrated on average", headline: "No intervals".into(), text, warning };
+            return Self { kind: VerdictKind::CalibratedOnAverage, headline: "No intervals".into(), text, warning };
         };
         let miss = row.coverage - row.level;
         let effect = |level: f64| clusters.map_or(1.0, |(_, effect)| effect(level));
@@ -162,22 +165,22 @@ impl CalibrationVerdict {
         let within = |bound: f64| miss.abs() <= bound + 1e-9;
         let holds = within(noise.max(NOTABLE));
         let (kind, headline) = match () {
-            () if are_few || (within(noise) && noise > 2.0 * WIDE) => ("too few rows", "Too few rows to tell"),
+            () if are_few || (within(noise) && noise > 2.0 * WIDE) => (VerdictKind::TooFewRows, "Too few rows to tell"),
             () if holds && is_middle_off && middle_miss > 0.0 => (
-                "under-confident",
+                VerdictKind::UnderConfident,
                 "The 90 % intervals cover as many targets as they should, the 50 % intervals are too wide",
             ),
             () if holds && is_middle_off => (
-                "over-confident",
+                VerdictKind::OverConfident,
                 "The 90 % intervals cover as many targets as they should, the 50 % intervals are too narrow",
             ),
-            () if holds => ("calibrated on average", "The intervals cover as many targets as they should"),
-            () if miss < 0.0 => ("over-confident", "Over-confident: the intervals are too narrow"),
-            () => ("under-confident", "Under-confident: the intervals are too wide"),
+            () if holds => (VerdictKind::CalibratedOnAverage, "The intervals cover as many targets as they should"),
+            () if miss < 0.0 => (VerdictKind::OverConfident, "Over-confident: the intervals are too narrow"),
+            () => (VerdictKind::UnderConfident, "Under-confident: the intervals are too wide"),
         };
-        let apart = thirds.and_then(Thirds::worst).filter(|_| holds && kind != "too few rows");
+        let apart = thirds.and_then(Thirds::worst).filter(|_| holds && kind != VerdictKind::TooFewRows);
         let (kind, headline) = match (&bias, &apart) {
-            (Some(bias), _) => ("biased", bias.headline()),
+            (Some(bias), _) => (VerdictKind::Biased, bias.headline()),
             (None, Some((kind, headline, _))) => (*kind, headline.clone()),
             (None, None) => (kind, headline.to_owned()),
         };

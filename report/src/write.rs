@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::analysis::Analysis;
 use crate::error::ReportError;
-use crate::files::{FileError, remove_if_there, write_atomic};
+use crate::files::{FileError, read_regular, remove_if_there, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::site_scores::SiteScores;
@@ -128,6 +130,7 @@ pub fn render(report: &Report<'_>) -> Result<Rendered, ReportError> {
     });
     let clients = run.and_then(|run| match run.sites.is_empty() {
         true => svg::clients("Clients, the worst calibrated first", &SiteScores::worst_first(&run.clients)),
+        false if run.not_judged.is_some() => None,
         false => svg::clients("Sites, the worst calibrated first", &SiteScores::worst_first(&run.sites)),
     });
     let pictures = html::Pictures {
@@ -187,6 +190,14 @@ pub const FILES: [&str; 13] = [
     "confusion.csv",
     "report.html",
 ];
+
+/// Whether a directory has the `report.json` of a report.
+pub fn holds_report(directory: &Path) -> bool {
+    let [json, ..] = FILES;
+    let found = read_regular(&directory.join(json)).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let marks = ["schema_version", "title", "task", "definitions", "overall"];
+    found.is_some_and(|found| marks.iter().all(|mark| found.get(mark).is_some()))
+}
 
 impl Rendered {
     /// Writes the files of the report into `dir`, which is created if it is missing; each appears whole or not at all. Files

@@ -318,6 +318,14 @@ impl Algorithm for DsvgdConfig {
         Some(self.density.kde().bandwidth)
     }
 
+    fn check(&self) -> Result<(), String> {
+        match self.factors {
+            // The prior is in the density and in the local score.
+            Factors::WithPrior => Ok(()),
+            Factors::Paper => self.density.check_for_factors(),
+        }
+    }
+
     fn one_hot_advice(&self) -> &'static str {
         "with the factors of algorithm.kind = \"dsvgd\" a smaller algorithm.kde_bandwidth makes it worse where clients differ; \
          algorithm.kind = \"newton-dsvgd\" remembers them"

@@ -23,6 +23,7 @@ use super::keys::{
 };
 use super::kind::{Algorithm, Capabilities, Replies, UnusedKeys, VisitCost};
 use super::layers::{Layers, Parts};
+use crate::array::{Array, Values};
 use crate::backend::Session;
 use crate::checkpoint::State;
 use crate::density::kde::{Kde, KdeMode};
@@ -227,6 +228,21 @@ impl ServerHalf for Server {
         self.layers.message_of(&self.parts)
     }
 
+    /// Refuses particles whose squared distances are beyond the numbers of their precision.
+    fn check(&self, reply: &Reply) -> Result<(), String> {
+        let is_far = |array: &Array| {
+            let most = if matches!(array.values, Values::F32(_)) { f64::from(f32::MAX) } else { f64::MAX };
+            let rows = array.values.to_f64();
+            let width = array.shape.last().copied().unwrap_or(1).max(1);
+            // The distance of two particles is at most twice that of the farther one from 0.
+            rows.chunks(width).any(|row| row.iter().map(|value| value * value).sum::<f64>() > most / 16.0)
+        };
+        match reply.message.arrays.iter().find(|(_, array)| is_far(array)) {
+            None => Ok(()),
+            Some((name, _)) => Err(format!("\"{name}\" is so far from 0 that its distances are not finite")),
+        }
+    }
+
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let mut contributions = Vec::with_capacity(replies.len());
         for Reply { client, message, .. } in replies {
@@ -293,13 +309,20 @@ impl Server {
 
         let sets: Vec<Particles> =
             contributions.iter().map(|contribution| contribution.parts.bayesian.clone()).collect();
-        let (found, weights) = match self.robust {
-            None => (barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?, weights),
-            Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?,
-        };
         let shared: Option<Vec<_>> =
             contributions.iter().map(|contribution| contribution.parts.shared.clone()).collect();
-        let shared = shared.map(|shared| Particles::weighted_sum(&shared, &weights, None));
+        let found = match self.robust {
+            None => barycenter(&sets, Some(&weights), &index_mean(&sets)?, &self.transport)?,
+            Some(rule) => robust_barycenter(rule, &sets, &weights, &self.transport)?.0,
+        };
+        let shared = match (shared, self.robust) {
+            (None, _) => None,
+            (Some(shared), None) => Some(Particles::weighted_sum(&shared, &weights, None)),
+            // A reply may be damaged in these layers alone: the rule is applied to them by themselves, as sets of one particle.
+            (Some(shared), Some(rule)) => {
+                Some(robust_barycenter(rule, &shared, &weights, &self.transport)?.0.particles)
+            }
+        };
 
         self.numbers = vec![
             (MATCHES_IDENTITY, found.identity_share),
@@ -477,7 +500,11 @@ impl Algorithm for FedWbaConfig {
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {
-        self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
+        self.local
+            .unused_keys()
+            .into_iter()
+            .chain(self.density.unused_keys(&["kde_bandwidth", "kde_damping", "kde_clip"]))
+            .collect()
     }
 
     fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {

@@ -85,7 +85,7 @@ pub(super) const DAMPING: Key = key(
 );
 /// The number of draws behind an expectation.
 pub(super) const EXPECTATION_SAMPLES: Key =
-    SAMPLES.doc("Number of draws per expectation, in pairs on either side of the mean, so that an odd number is rounded up; toy densities of one or two dimensions use quadrature instead.");
+    SAMPLES.doc("Number of draws per expectation, in pairs on either side of the mean, so that an odd number is rounded up; models of one or two dimensions use quadrature instead.");
 
 /// The parts from which both algorithms are built.
 pub(super) struct GaussianHalves {

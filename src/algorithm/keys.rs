@@ -80,6 +80,23 @@ impl DensityConfig {
         (self.kde == KdeMode::Off).then(|| UnusedKeys { keys, why: why.into() })
     }
 
+    /// Checks, for a method whose factors hold a density or the prior by whether that density counts as 0, that this cannot
+    /// change from one round to the next: a factor would lose its prior, or have it twice.
+    ///
+    /// # Errors
+    /// It can: the public code's density with a bandwidth that follows the particles.
+    pub fn check_for_factors(&self) -> Result<(), String> {
+        match (self.kde, self.kde_bandwidth) {
+            (KdeMode::Reference, NumberOr::Rule(rule)) => Err(format!(
+                "`algorithm.kde` = \"reference\" with `algorithm.kde_bandwidth` = \"{}\": such a density counts as 0 in some \
+                 rounds and not in others, and the factors would lose their prior; set `kde_bandwidth` to a number, such as 0.55, \
+                 or `kde` to \"exact\"",
+                rule.word()
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The density estimate that these keys describe.
     pub fn kde(&self) -> KdeConfig {
         KdeConfig { mode: self.kde, bandwidth: bandwidth(self.kde_bandwidth) }

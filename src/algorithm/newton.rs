@@ -57,7 +57,7 @@ use crate::rows::Rows;
 use crate::schedule::indicator;
 use crate::stein::FirstNorm;
 
-use names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
+use names::{CURVATURE, GRADIENT};
 use plan::{Form, Plan, Sums};
 use server::Server;
 pub(crate) use site_sum::SiteSum;
@@ -234,20 +234,9 @@ impl Client {
     ///
     /// # Errors
     /// The device does not answer.
-    pub(crate) fn with_curvature(
-        &self,
-        mut message: Message,
-        at: &Particles,
-        round: usize,
-    ) -> Result<Message, RunError> {
+    pub(crate) fn with_curvature(&self, message: Message, at: &Particles, round: usize) -> Result<Message, RunError> {
         let Sums { curvature, moments } = self.sums(at, round);
-        message = message.with_array(CURVATURE, curvature.to_array()?);
-        for (name, of) in [(SHARED_MOMENTS, moments.shared), (OWN_MOMENTS, moments.own)] {
-            if let Some(of) = of {
-                message = message.with_array(name, of.to_array()?);
-            }
-        }
-        Ok(message)
+        moments.add_to(message.with_array(CURVATURE, curvature.to_array()?))
     }
 
     fn sums(&self, at: &Particles, round: usize) -> Sums {
@@ -300,6 +289,11 @@ impl ClientHalf for Client {
                 match request.message.arrays.get(GRADIENT) {
                     Some(others) => {
                         let others = Particles::from_array(others, theta.layout(), &self.session)?;
+                        if others.count() != own.count() {
+                            let (found, wanted) = (others.count(), own.count());
+                            let problem = format!("`{GRADIENT}` is of {found} particles, and the request has {wanted}");
+                            return Err(ArrayError::Content(problem).into());
+                        }
                         own.zip(others, |own, others| own + others)
                     }
                     None => own,

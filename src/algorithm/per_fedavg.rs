@@ -37,7 +37,7 @@ impl PerFedAvgConfig {
         about: "Averaging of an initialisation that each client adapts (Fallah et al. 2020).",
         keys: &[
             LOCAL_STEPS,
-            LOCAL_EPOCHS,
+            LOCAL_EPOCHS.doc("Steps of a client in a round: ⌈epochs · N_k / min(batch, N_k)⌉. Each reads two minibatches, so that a client goes twice as often through its rows. 0: `local_steps`, the same for all clients."),
             BATCH_OF_TEN,
             MINIBATCH,
             MEAN_LOSS,
@@ -96,7 +96,8 @@ impl Algorithm for PerFedAvgConfig {
     }
 
     fn visit_cost(&self, rows: usize) -> VisitCost {
-        self.local.cost(rows)
+        // Each step adapts first, which is a step of its own.
+        VisitCost { steps: self.local.steps(rows).saturating_mul(2), draws: 0 }
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {

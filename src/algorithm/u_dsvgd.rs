@@ -308,12 +308,20 @@ impl Algorithm for UDsvgdConfig {
         Some(self.density.kde().bandwidth)
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.density.check_for_factors()
+    }
+
     fn visit_cost(&self, rows: usize) -> VisitCost {
         self.local.cost(rows)
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {
-        self.local.unused_keys().into_iter().chain(self.density.unused_keys(&["kde_damping", "kde_clip"])).collect()
+        self.local
+            .unused_keys()
+            .into_iter()
+            .chain(self.density.unused_keys(&["kde_bandwidth", "kde_damping", "kde_clip"]))
+            .collect()
     }
 
     fn build(&self, mut setup: Setup) -> Result<Halves, RunError> {

@@ -13,7 +13,7 @@ Examples:
   fedstein runs --diff runs/a runs/b         the keys in which their configs differ
 
 States: finished; stopped (`fedstein train --resume` continues it); running (a process works on it); broken off (stopped
-without a checkpoint).")]
+without a checkpoint); set aside (by a --force that was killed before its own run had results).")]
 pub struct Runs {
     /// The directory
     #[arg(value_name = "DIR", default_value = "runs", conflicts_with = "diff")]

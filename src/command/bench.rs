@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use super::output;
 use super::threads::on_threads;
 use crate::backend::{AnyBackend, Precision};
 use crate::bench::bands::{self, Bands};
@@ -12,7 +13,7 @@ use crate::bench::growth::{self, Series, Variable};
 use crate::bench::{Bench, Ceilings, Line, Settings, Size, table};
 use crate::cli::{self, CliError, print_text};
 use crate::machine;
-use crate::report::files::write_atomic;
+use crate::report::files::{read_regular, write_atomic};
 
 /// Runs the command.
 ///
@@ -25,6 +26,7 @@ pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
 }
 
 fn bench_on(backend: AnyBackend, typed: &cli::Bench) -> Result<(), CliError> {
+    check_growth(typed.growth.as_deref())?;
     let json = typed.json.as_deref().map(appended).transpose()?;
     let bands = Recorded::open(backend, typed)?;
     let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
@@ -40,6 +42,20 @@ fn bench_on(backend: AnyBackend, typed: &cli::Bench) -> Result<(), CliError> {
 fn appended(path: &Path) -> Result<File, CliError> {
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.map_err(|error| CliError::Usage(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Checks where the picture goes, before anything is measured. It replaces nothing but a picture.
+fn check_growth(path: Option<&Path>) -> Result<(), CliError> {
+    let Some(path) = path else { return Ok(()) };
+    output::check_as("--growth", path, true)?;
+    let is_picture = || read_regular(path).is_ok_and(|text| text.starts_with("<svg"));
+    if path.exists() && !is_picture() {
+        return Err(CliError::Usage(format!(
+            "--growth `{}` exists and is not a picture of this command; choose another file",
+            path.display()
+        )));
+    }
+    output::check_writable("--growth", path)
 }
 
 /// A file of bands, read before anything is measured.
@@ -62,6 +78,8 @@ impl<'a> Recorded<'a> {
             (Some(path), _) => Ok(Self::Check(path, read(path)?)),
             (None, Some(path)) if path.exists() => Ok(Self::Record(path, read(path)?)),
             (None, Some(path)) => {
+                output::check_as("--record", path, false)?;
+                output::check_writable("--record", path)?;
                 let bands = Bands::new(machine::processor().unwrap_or_else(|| "unknown".into()), backend, threads);
                 Ok(Self::Record(path, bands))
             }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::cli::{CliError, Data, print_text};
-use crate::datasets::registry::{FileStatus, Origin, find, sets, status};
+use crate::datasets::registry::{FileStatus, Origin, find, is_usable, sets, status};
 use crate::datasets::{DataSet, Progress, fetch};
 use crate::experiment::schema::did_you_mean;
 
@@ -47,13 +47,7 @@ fn state(set: &DataSet, dir: &Path) -> &'static str {
         Origin::Own => "your file",
         Origin::Download => {
             let (files, own) = (status(set, dir), set.manual_download.is_some());
-            let here = |status: &FileStatus| match status {
-                FileStatus::Present | FileStatus::Alternative(_) | FileStatus::Part(_) => true,
-                // A file of another size may be the user's own copy, which is read.
-                FileStatus::WrongSize { .. } => own,
-                FileStatus::Missing => false,
-            };
-            let count = files.iter().filter(|(_, status)| here(status)).count();
+            let count = files.iter().filter(|(_, status)| is_usable(set, status)).count();
             let part = files.iter().any(|(_, status)| matches!(status, FileStatus::Part(_)));
             match (count == files.len(), own) {
                 (true, _) if part => "here, a part",

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use crate::cli::{CliError, print_text};
 use crate::experiment::artifact::write_text;
 use crate::experiment::created::Created;
-use crate::experiment::inventory;
-use crate::report::files::{STAGING, can_be_written, is_staging};
+use crate::experiment::inventory::{self, is_run};
+use crate::experiment::run_dir;
+use crate::report::files::{STAGING, can_be_written, directory_of, is_staging};
+use crate::report::holds_report;
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
 /// or with `force` in the place of a regular file.
@@ -44,11 +46,19 @@ pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<(), CliError
 /// A file is there without `force`, or a link or a directory; its own directory is not there, or no file can be written in it.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CliError> {
     check_as("--out", path, force)?;
-    check_parent("--out", path)?;
+    check_writable("--out", path)
+}
+
+/// Checks that the directory of a file is there, and that a file can be written in it; a pipe or a device is taken as it is.
+///
+/// # Errors
+/// It is not, or none can.
+pub(super) fn check_writable(option: &str, path: &Path) -> Result<(), CliError> {
+    check_parent(option, path)?;
     let is_stream = path == Path::new("-") || fs::metadata(path).is_ok_and(|there| !there.is_file());
     let can = if is_stream { Ok(()) } else { can_be_written(path) };
     can.map_err(|error| {
-        CliError::Usage(format!("--out `{}` cannot be written: {error}; choose another file", path.display()))
+        CliError::Usage(format!("{option} `{}` cannot be written: {error}; choose another file", path.display()))
     })
 }
 
@@ -149,6 +159,25 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
             .or_else(|error| refuse(&format!("cannot be written: {error}; choose another with --out"))),
         false => Ok(()),
     }
+}
+
+/// Checks that a report may be written into a directory: as [`check_directory`], and with `force` only in the place of a
+/// report, or in the directory of a run's own.
+///
+/// # Errors
+/// It may not.
+pub(super) fn check_report(path: &Path, force: bool) -> Result<(), CliError> {
+    check_directory(path, force)?;
+    let is_content = |entry: &fs::DirEntry| !is_staging(&entry.file_name().to_string_lossy());
+    let is_empty = path.read_dir().map_or(true, |entries| !entries.flatten().any(|entry| is_content(&entry)));
+    let is_of_run = || path.file_name().is_some_and(|name| name == run_dir::REPORT) && is_run(directory_of(path));
+    if is_empty || holds_report(path) || is_of_run() {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "--force replaces only a report; `{}` holds other files and no report of fedstein; choose another directory with --out",
+        path.display()
+    )))
 }
 
 /// Checks that a directory with this content may be written: a new or an empty one, or with `force` one that holds nothing

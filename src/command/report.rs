@@ -22,7 +22,7 @@ const BINS: usize = 15;
 pub(super) fn report(typed: Report) -> Result<(), CliError> {
     let Report { source, bins, out, replace, compare, other_rows, title } = typed;
     // The run may come from an untrusted source: its report does not follow a link out of its directory.
-    output::check_directory(&out, replace)?;
+    output::check_report(&out, replace)?;
     let (path, is_run) = match source {
         ReportSource::Run(path) => (path, true),
         ReportSource::Predictions(path) => (path, false),

@@ -40,20 +40,31 @@ fn list(typed: &Runs) -> Result<String, CliError> {
                     .map(|entry| cells(entry, |value| decimals(value, 4)).into_iter().map(on_one_line).collect())
                     .collect::<Vec<Vec<String>>>(),
             );
-            for entry in entries.iter().filter(|entry| entry.state == RunState::Stopped) {
-                let how = match entry.is_of_program {
-                    true => format!(
-                        "{}, of a program's own rows or model, which alone can resume it (`Artifacts::resume`, in Python \
-                         `fedstein.resume`)",
-                        entry.path.display()
-                    ),
-                    false => inventory::resume(&entry.path),
-                };
-                let how = on_one_line(how);
-                let _ = writeln!(text, "stopped: {how}");
+            for entry in &entries {
+                if let Some(hint) = hint(entry) {
+                    let _ = writeln!(text, "{}: {}", entry.state.word(), on_one_line(hint));
+                }
             }
             Ok(text)
         }
+    }
+}
+
+/// How to go on with a run that has not ended, or to keep one that was to be replaced.
+fn hint(entry: &Entry) -> Option<String> {
+    let path = entry.path.display();
+    match &entry.state {
+        RunState::Stopped if entry.is_of_program => Some(format!(
+            "{path}, of a program's own rows or model, which alone can resume it (`Artifacts::resume`, in Python \
+             `fedstein.resume`)"
+        )),
+        RunState::Stopped => Some(inventory::resume(&entry.path)),
+        RunState::SetAside { place } => Some(format!(
+            "{path} is what `{place}` held before a `--force` that was killed; move it elsewhere to keep it, for the next \
+             run with results in `{place}` removes it",
+            place = place.display()
+        )),
+        _ => None,
     }
 }
 

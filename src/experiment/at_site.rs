@@ -1,6 +1,7 @@
 //! A client at its own site: what it answers to a server's messages. Rows and state are on the site's disk, and nothing of
 //! a message says where.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::array::{Array, Values};
 use crate::backend::{AnyBackend, BackendError, Session};
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest, unit_count};
-use crate::error::RunError;
+use crate::error::{RunError, words_of_panic};
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
@@ -91,7 +92,7 @@ impl SiteClient {
         Ok(Self { site, backend, rows, run: None })
     }
 
-    /// The answer to a parcel. What cannot be answered has a failure with the reason as its answer.
+    /// The answer to a parcel. What cannot be answered, or panics, has a failure with the reason as its answer.
     pub fn answer(&mut self, parcel: Parcel) -> Parcel {
         let envelope = parcel.envelope.clone();
         let opened = match open(parcel) {
@@ -99,7 +100,12 @@ impl SiteClient {
             Err(reason) => return seal_failure(0, &envelope, reason),
         };
         let (run, number) = (opened.run, opened.number);
-        let sealed = self.respond(opened).and_then(|(content, arrays)| seal(run, number, content, &arrays));
+        let answered = catch_unwind(AssertUnwindSafe(|| self.respond(opened))).unwrap_or_else(|panic| {
+            // What the panic has left in memory is undefined: the next message begins with the site's directory.
+            self.run = None;
+            Err(format!("its computation panicked: {}", words_of_panic(&*panic).unwrap_or("without a message")))
+        });
+        let sealed = answered.and_then(|(content, arrays)| seal(run, number, content, &arrays));
         sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, self.site.without_paths(&reason)))
     }
 

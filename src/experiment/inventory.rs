@@ -37,6 +37,11 @@ pub enum RunState {
     },
     /// It was stopped, and there is no checkpoint from which it could go on.
     Broken,
+    /// A process with `--force` moved it aside and was killed before its own run had results.
+    SetAside {
+        /// The directory in which it was.
+        place: PathBuf,
+    },
 }
 
 impl RunState {
@@ -47,6 +52,7 @@ impl RunState {
             Self::Stopped => "stopped",
             Self::Running { .. } => "running",
             Self::Broken => "broken off",
+            Self::SetAside { .. } => "set aside",
         }
     }
 }
@@ -96,12 +102,17 @@ fn add(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(dir) else { return };
-    for entry in entries.flatten() {
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !is_hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if !is_hidden || is_left_aside(&entry.path()) {
             add(&entry.path(), depth, found);
         }
     }
+}
+
+/// Whether `--force` moved a run here and nobody works on the one that was to replace it.
+fn is_left_aside(path: &Path) -> bool {
+    run_dir::former_place(path).is_some_and(|place| Lock::holder_of(&place).is_none())
 }
 
 /// Whether a directory is that of a run.
@@ -150,7 +161,7 @@ impl Entry {
         let done = match state {
             RunState::Finished => ended.or(written),
             RunState::Stopped => saved.or(written),
-            RunState::Running { .. } | RunState::Broken => written,
+            _ => written,
         };
         let rounds = config.get("rounds").and_then(Value::as_integer).and_then(|rounds| usize::try_from(rounds).ok());
         let metric = |name: &str| match state {
@@ -166,7 +177,7 @@ impl Entry {
             rounds: rounds.or(done).unwrap_or(0),
             metrics: HEADLINE.map(metric),
             started: started(path),
-            state,
+            state: run_dir::former_place(path).map_or(state, |place| RunState::SetAside { place }),
             is_of_program: card(path).is_some_and(|card| is_own(&card, OWN_DATA) || is_own(&card, OWN_MODEL)),
         }
     }

@@ -222,31 +222,35 @@ fn must_be_a_run(path: &Path, names: &[String]) -> Result<(), RunDirError> {
     Err(RunDirError::NotARun { path: path.to_path_buf(), found })
 }
 
-/// The full path of a directory, and the beginning of the name of a directory next to it to which content is moved; the number
-/// of the process follows.
-fn aside(path: &Path) -> Result<(PathBuf, String), RunDirError> {
-    // The canonical path gives `.` and `..` a parent and a name too.
-    let full = path.canonicalize().map_err(io_error("read", path))?;
-    let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((full, format!(".{name}.former-")))
+/// Between the name of a directory and the number of the process that has moved its content aside.
+const ASIDE: &str = ".former-";
+
+/// The full path of a directory, which gives `.` and `..` a parent and a name too.
+fn full(path: &Path) -> Result<PathBuf, RunDirError> {
+    path.canonicalize().map_err(io_error("read", path))
+}
+
+/// The directory whose content a process with `force` has moved to this one; `None` for a directory with another name.
+pub fn former_place(aside: &Path) -> Option<PathBuf> {
+    let name = aside.file_name()?.to_string_lossy().into_owned();
+    let (name, process) = name.strip_prefix('.')?.rsplit_once(ASIDE)?;
+    process.parse::<u32>().ok().map(|_| aside.with_file_name(name))
 }
 
 /// The directories next to one to which processes have moved its content.
 fn set_aside_before(path: &Path) -> Result<Vec<PathBuf>, RunDirError> {
-    let (full, name) = aside(path)?;
+    let full = full(path)?;
     let directory = full.parent().unwrap_or(&full);
-    let is_aside = |entry: &fs::DirEntry| {
-        let found = entry.file_name();
-        found.to_string_lossy().strip_prefix(&name).is_some_and(|number| number.parse::<u32>().is_ok())
-    };
     let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
-    Ok(entries.filter(is_aside).map(|entry| entry.path()).collect())
+    let of_it = |aside: &PathBuf| former_place(aside).is_some_and(|place| place == full);
+    Ok(entries.map(|entry| entry.path()).filter(of_it).collect())
 }
 
 /// Moves the content of a directory into a new directory next to it, either completely or not at all.
 fn set_aside(path: &Path) -> Result<PathBuf, RunDirError> {
-    let (full, name) = aside(path)?;
-    let aside = full.with_file_name(format!("{name}{}", std::process::id()));
+    let full = full(path)?;
+    let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = full.with_file_name(format!(".{name}{ASIDE}{}", std::process::id()));
     fs::create_dir(&aside).map_err(io_error("set aside", path))?;
     if let Err(error) = move_content(&full, &aside) {
         let _ = move_content(&aside, &full).and_then(|()| fs::remove_dir(&aside));

@@ -12,7 +12,7 @@ use crate::datasets::{Dataset, Partition, Targets, TrainTest};
 use crate::error::RunError;
 use crate::random::Streams;
 use crate::report::csv::text_cell;
-use crate::report::files::{FileError, create_private, quoted, write_atomic};
+use crate::report::files::{FileError, create_private, directory_of, quoted, write_atomic};
 use crate::site::is_formula;
 
 use super::assigned::{Assigned, assigned};
@@ -64,31 +64,18 @@ pub struct Split {
 /// The directory exists and is not empty, the data cannot be read, have no target or belong to one client, a key needs the
 /// rows in one process, or a file cannot be written; nothing is left behind then.
 pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunError> {
-    let is_used = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) || out.is_file();
-    if is_used {
-        return Err(RunError::Config(format!("`{}` exists; name a new directory with --out", out.display())));
-    }
-    if config.algorithm.capabilities().centralised {
-        let name = config.algorithm.name();
-        return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
-    }
-    if config.data()?.properties().unseen_clients {
-        let problem = "the rows of these clients are at no site; leave `data.leave_out` empty, and the sites' directories out \
-                       of --sites";
-        return Err(RunError::Config(format!("data.leave_out: {problem}")));
-    }
+    let place = Place::of(out)?;
+    refuse_what_sites_cannot(config)?;
     let Assigned { data, partition, mut notes, .. } = assigned(config, None, data_dir, Streams::new(config.seed))?;
-    if let Targets::Classes { names, .. } = &data.train.targets
-        && let Some(name) = names.iter().find(|name| is_formula(name))
-    {
-        return Err(RunError::Config(format!(
-            "the class `{}` is a formula for a spreadsheet, which no site may have; rename it in the table",
-            name.escape_debug()
-        )));
-    }
-    let clients = 0..partition.clients().len();
+    refuse_formulas(&data.train)?;
     refuse_unknown_class(&data, &partition)?;
+    config.model(&data.train)?;
+    config.validation_rows(&data.train, &partition)?;
+    let clients = 0..partition.clients().len();
     let server = server(config, &data.train, clients.clone().any(|client| !partition.calibration(client).is_empty()))?;
+    // Some keys need rows in one process.
+    let sites = Overrides { set: vec![format!("partition.clients={}", clients.len())], ..Overrides::default() };
+    Config::load(Source { name: RUN, text: &server }, &sites)?;
     let names = site_names(clients.len(), partition.names());
     if let Some([first, second]) = alike(partition.clients()).map(|both| both.map(|client| &names[client])) {
         return Err(RunError::Config(format!(
@@ -96,22 +83,92 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         )));
     }
     notes.extend(note_on_lost_test_rows(&data, &partition));
-    let columns = Names::of(&data.train);
+    notes.extend(place.note_on_leftovers());
     let tells_counts = config.class_weights()? != ClassWeights::None || config.evaluation.prior_correction;
-    // Written beside, under a name of this process, and renamed when it is whole.
-    let Some(name) = out.file_name() else {
-        return Err(RunError::Config(format!("`{}` has no name; name a new directory with --out", out.display())));
-    };
-    if out.to_string_lossy().contains(',') {
-        let text =
-            format!("`{}` has a comma, which separates the files of --sites; name another directory", out.display());
-        return Err(RunError::Config(text));
+    let rows = Rows { data: &data, partition: &partition, columns: Names::of(&data.train), tells_counts };
+    place.fill(|directory| {
+        let site = |client| {
+            let head = format!("name = \"{}\"\nindex = {client}\nbackend = \"{}\"\n", names[client], config.backend);
+            rows.write_site(client, &head, &directory.join(client.to_string()))
+        };
+        clients.clone().try_for_each(site)?;
+        write(&directory.join(RUN), &server)
+    })?;
+    Ok(Split { files: clients.map(|client| out.join(client.to_string()).join(SITE)).collect(), notes })
+}
+
+/// The place of the new directory.
+struct Place<'a> {
+    out: &'a Path,
+    /// The beginning of the names beside it under which processes write first; the number of the process follows.
+    beside: String,
+}
+
+impl<'a> Place<'a> {
+    /// # Errors
+    /// There is something, or the path cannot be that of sites.
+    fn of(out: &'a Path) -> Result<Self, RunError> {
+        let refuse = |problem: &str| RunError::Config(format!("`{}` {problem}", out.display()));
+        if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) || out.is_file() {
+            return Err(refuse("exists; name a new directory with --out"));
+        }
+        if out.to_string_lossy().contains(',') {
+            return Err(refuse("has a comma, which separates the files of --sites; name another directory"));
+        }
+        let name = out.file_name().ok_or_else(|| refuse("has no name; name a new directory with --out"))?;
+        Ok(Self { out, beside: format!(".{}.", name.to_string_lossy()) })
     }
-    let beside = out.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let _ = fs::remove_dir_all(&beside);
-    let written = clients.clone().try_for_each(|client| {
-        let dir = beside.join(client.to_string());
-        create_private(&dir).map_err(|error| cannot(&dir, &error))?;
+
+    /// A note on what killed processes have left beside the place: rows are in it.
+    fn note_on_leftovers(&self) -> Option<String> {
+        let is_left = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_string_lossy().strip_prefix(&self.beside).is_some_and(|process| process.parse::<u32>().is_ok())
+        };
+        let left = fs::read_dir(directory_of(self.out)).ok()?.flatten().filter(is_left);
+        let left: Vec<String> = left.map(|entry| format!("`{}`", entry.path().display())).collect();
+        let (them, was) = if left.len() == 1 { ("it", "was") } else { ("them", "were") };
+        (!left.is_empty()).then(|| {
+            format!(
+                "{} {was} left by a `site split` that was killed, if none is at work there, with rows in {them}; remove {them}",
+                left.join(", ")
+            )
+        })
+    }
+
+    /// Makes the directory with all its content, or not at all: it is written beside the place and then renamed.
+    ///
+    /// # Errors
+    /// Those of `content`, or the directory cannot be renamed.
+    fn fill(&self, content: impl FnOnce(&Path) -> Result<(), RunError>) -> Result<(), RunError> {
+        let beside = self.out.with_file_name(format!("{}{}", self.beside, std::process::id()));
+        let _ = fs::remove_dir_all(&beside);
+        let filled = content(&beside).and_then(|()| {
+            // An empty directory of that name is replaced.
+            let _ = fs::remove_dir(self.out);
+            fs::rename(&beside, self.out).map_err(|error| cannot(self.out, &error))
+        });
+        if filled.is_err() {
+            let _ = fs::remove_dir_all(&beside);
+        }
+        filled
+    }
+}
+
+/// The rows of an experiment and how sites have them.
+struct Rows<'a> {
+    data: &'a TrainTest,
+    partition: &'a Partition,
+    columns: Names,
+    /// Whether sites tell how many rows of each class they have.
+    tells_counts: bool,
+}
+
+impl Rows<'_> {
+    /// Writes a client's rows and its own file, which begins with `head`.
+    fn write_site(&self, client: usize, head: &str, dir: &Path) -> Result<(), RunError> {
+        let Self { data, partition, columns, tells_counts } = self;
+        create_private(dir).map_err(|error| cannot(dir, &error))?;
         let (validation, calibration) = (partition.validation(client), partition.calibration(client));
         let files = [
             ("path", "train.csv", &data.train, &partition.clients()[client][..]),
@@ -123,29 +180,48 @@ pub fn split(config: &Config, data_dir: &Path, out: &Path) -> Result<Split, RunE
         let files = files.iter().filter(|(key, .., rows)| *key == "path" || !rows.is_empty());
         let mut keys = String::new();
         for (key, name, set, rows) in files {
-            write(&dir.join(name), &csv(set, rows, &columns)?)?;
+            write(&dir.join(name), &csv(set, rows, columns)?)?;
             keys += &format!("{key} = \"{name}\"\n");
         }
         if partition.test(client).is_empty() {
             keys += "test_fraction = 0.0\n";
         }
-        let head = format!("name = \"{}\"\nindex = {client}\nbackend = \"{}\"\n", names[client], config.backend);
-        write(&dir.join(SITE), &site(&head, &data.train, (&columns, tells_counts), &keys))
-    });
-    let written = written.and_then(|()| {
-        // Some keys need rows in one process.
-        let sites = Overrides { set: vec![format!("partition.clients={}", clients.len())], ..Overrides::default() };
-        Config::load(Source { name: RUN, text: &server }, &sites)?;
-        write(&beside.join(RUN), &server)
-    });
-    // An empty directory of that name is replaced.
-    let _ = fs::remove_dir(out);
-    let written = written.and_then(|()| fs::rename(&beside, out).map_err(|error| cannot(out, &error)));
-    if written.is_err() {
-        let _ = fs::remove_dir_all(&beside);
+        write(&dir.join(SITE), &site(head, &data.train, (columns, *tells_counts), &keys))
     }
-    written?;
-    Ok(Split { files: clients.map(|client| out.join(client.to_string()).join(SITE)).collect(), notes })
+}
+
+/// Refuses an experiment whose rows must be in one place.
+fn refuse_what_sites_cannot(config: &Config) -> Result<(), RunError> {
+    if config.algorithm.capabilities().centralised {
+        let name = config.algorithm.name();
+        return Err(RunError::Config(format!("algorithm kind `{name}` needs all rows in one place")));
+    }
+    let properties = config.data()?.properties();
+    if properties.is_toy() {
+        return Err(no_rows());
+    }
+    if properties.unseen_clients {
+        let problem = "the rows of these clients are at no site; leave `data.leave_out` empty, and the sites' directories out \
+                       of --sites";
+        return Err(RunError::Config(format!("data.leave_out: {problem}")));
+    }
+    Ok(())
+}
+
+fn no_rows() -> RunError {
+    RunError::Config("a toy density has no rows that sites could hold".into())
+}
+
+/// Refuses a class whose name no site may have.
+fn refuse_formulas(train: &Dataset) -> Result<(), RunError> {
+    let Targets::Classes { names, .. } = &train.targets else { return Ok(()) };
+    match names.iter().find(|name| is_formula(name)) {
+        None => Ok(()),
+        Some(name) => Err(RunError::Config(format!(
+            "the class `{}` is a formula for a spreadsheet, which no site may have; rename it in the table",
+            name.escape_debug()
+        ))),
+    }
 }
 
 /// Refuses a class that only held-out rows have: sites learn of classes from their training rows.
@@ -249,9 +325,7 @@ fn csv(data: &Dataset, rows: &[usize], columns: &Names) -> Result<String, RunErr
         let target = match &data.targets {
             Targets::Classes { labels, names } => names[labels[*row]].clone(),
             Targets::Real { values } => values[*row].to_string(),
-            Targets::None { .. } => {
-                return Err(RunError::Config("a toy density has no rows that sites could hold".into()));
-            }
+            Targets::None { .. } => return Err(no_rows()),
         };
         let features = data.features.row(*row);
         let group = data.groups.as_ref().map(|groups| groups[*row].to_string());

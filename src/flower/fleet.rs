@@ -28,6 +28,8 @@ const IDLE: Duration = Duration::from_secs(4);
 /// The bytes that are read of an answer without an object, and of one with an error.
 const MOST: u64 = 64 << 20;
 const MOST_OF_ERROR: u64 = 64 << 10;
+/// The calls that a SuperLink forbids once their run has ended.
+const OF_RUNS: [&str; 4] = ["confirm-message-received", "pull-object", "push-messages", "push-object"];
 /// The form of requests and answers.
 const FORM: &str = "application/protobuf";
 
@@ -208,7 +210,7 @@ impl Fleet {
                 "an answer of the SuperLink has more than the {most} bytes that are read"
             ))),
             (200, Err(error)) => Err(self.failed(error)),
-            (status, body) => Err(self.refused(status, &body.unwrap_or_default())),
+            (status, body) => Err(self.refused(name, status, &body.unwrap_or_default())),
         }
     }
 
@@ -229,8 +231,8 @@ impl Fleet {
         }
     }
 
-    /// What an answer other than 200 says.
-    fn refused(&self, status: u16, body: &[u8]) -> Refusal {
+    /// What an answer other than 200 to a call says.
+    fn refused(&self, call: &str, status: u16, body: &[u8]) -> Refusal {
         #[derive(Default, Deserialize)]
         struct Said {
             #[serde(default)]
@@ -243,7 +245,11 @@ impl Fleet {
         };
         match status {
             401 => Refusal::Unknown(said),
-            403 => Refusal::Ended,
+            403 if OF_RUNS.contains(&call) => Refusal::Ended,
+            413 => Refusal::Refused(format!(
+                "{said}: something before it takes no request of this size; its limit must be at least {} MiB",
+                super::objects::LARGEST_MIB
+            )),
             404 | 405 | 415 | 501 => self.not_flower(&format!("it answers with status {status}")),
             412 => Refusal::Precondition(said),
             429 | 500.. => Refusal::Away(said),

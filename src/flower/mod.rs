@@ -43,6 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_apps_in_python_are_tested_with_the_same_versions() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/python/package/fedstein/flower/_project.py");
+        let [(major, minor), (last_major, last_minor)] = TESTED;
+        // There the last one is the first that is not tested.
+        let line = format!("FLOWER = (({major}, {minor}), ({last_major}, {}))", last_minor + 1);
+        assert!(std::fs::read_to_string(path).unwrap().lines().any(|found| found == line), "no {line} in {path}");
+    }
+
+    #[test]
     fn the_tested_versions_are_those_from_the_first_to_the_last() {
         for (version, tested) in [
             ("1.39.9", false),

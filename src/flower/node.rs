@@ -20,6 +20,8 @@ const FIRST: Duration = Duration::from_secs(60);
 /// The same for a node whose key the SuperLink's operator has registered: one whose process was killed is refused until the
 /// SuperLink takes it for gone, after a minute of silence.
 const FIRST_OF_KEY: Duration = Duration::from_secs(120);
+/// The time for which a node that has joined takes answers that are no SuperLink's for its absence.
+const STRANGE: Duration = Duration::from_secs(600);
 /// The shortest and the longest wait before another attempt.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(20);
@@ -70,15 +72,7 @@ impl Node {
         if let Err(Refusal::Away(reason)) = registered {
             return Err(Refusal::Away(reason));
         }
-        // A key that is registered already, by an attempt whose answer was lost, is none the worse.
-        self.fleet.activate().map_err(|refusal| match (registered, refusal) {
-            (Err(refusal), _) => refusal,
-            (Ok(()), Refusal::Precondition(reason)) if !self.registers => Refusal::Away(format!(
-                "{reason} The key is not registered there, or an earlier process with this key has ended without taking \
-                 leave, which the SuperLink notices after a minute"
-            )),
-            (Ok(()), refusal) => refusal,
-        })
+        entered(self.registers, registered, self.fleet.activate())
     }
 
     /// Answers messages until the SuperLink refuses the node.
@@ -88,7 +82,7 @@ impl Node {
     pub fn work(&self, mut answer: impl FnMut(Parcel) -> Parcel) -> Result<Infallible, String> {
         let mut last = Instant::now();
         loop {
-            match patient(|| self.fleet.pull(self.id()), None) {
+            match steadfast(|| self.fleet.pull(self.id()), STRANGE) {
                 Ok(Some((envelope, tree))) => {
                     if let Err(refusal) = self.attend(envelope, &tree, &mut answer) {
                         say(&format!("a message has no answer: {}", refusal.reason()));
@@ -99,7 +93,7 @@ impl Node {
                 Ok(None) | Err(Refusal::Ended) => sleep((last.elapsed() / 10).clamp(SOON, LATE)),
                 Err(Refusal::Unknown(reason)) => {
                     say(&format!("{reason}; joining it anew"));
-                    let id = patient(|| self.enter(), None).map_err(|refusal| refusal.reason().to_owned())?;
+                    let id = steadfast(|| self.enter(), STRANGE).map_err(|refusal| refusal.reason().to_owned())?;
                     self.id.store(id, Relaxed);
                     say(&format!("node {id}"));
                 }
@@ -229,6 +223,24 @@ impl Node {
     }
 }
 
+/// What the answers to a registration and an activation mean together. A key that is registered already, by an attempt whose
+/// answer was lost, is none the worse.
+fn entered(registers: bool, registered: Result<(), Refusal>, activated: Result<u64, Refusal>) -> Result<u64, Refusal> {
+    activated.map_err(|refusal| match (registered, refusal) {
+        (_, Refusal::Away(reason)) => Refusal::Away(reason),
+        (Err(Refusal::Precondition(_)), Refusal::Precondition(reason)) => Refusal::Away(format!(
+            "{reason} An earlier attempt of this node, whose answer was lost, may have joined, which the SuperLink forgets \
+             after a minute"
+        )),
+        (Err(refusal), _) => refusal,
+        (Ok(()), Refusal::Precondition(reason)) if !registers => Refusal::Away(format!(
+            "{reason} The key is not registered there, or an earlier process with this key has ended without taking \
+             leave, which the SuperLink notices after a minute"
+        )),
+        (Ok(()), refusal) => refusal,
+    })
+}
+
 /// The metadata of a reply that is sent now. It is of use as long as its message.
 fn reply_to(asked: Metadata) -> Metadata {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -275,6 +287,23 @@ fn patient<A>(call: impl Fn() -> Result<A, Refusal>, within: Option<Duration>) -
     }
 }
 
+/// As [`patient`], of a node that has joined: answers that are no SuperLink's, such as those of a proxy in its place while it
+/// starts, are taken for its absence, not longer than `within`.
+fn steadfast<A>(call: impl Fn() -> Result<A, Refusal>, within: Duration) -> Result<A, Refusal> {
+    let mut since = None;
+    loop {
+        match patient(&call, None) {
+            Err(Refusal::Refused(reason) | Refusal::Precondition(reason))
+                if since.get_or_insert_with(Instant::now).elapsed() < within =>
+            {
+                say(&format!("{reason}; trying again for {} minutes", within.as_secs() / 60));
+                sleep(LONGEST.min(within));
+            }
+            other => return other,
+        }
+    }
+}
+
 /// A line for the person who watches the node.
 fn say(line: &str) {
     // A failed write is ignored, because standard error may be closed.
@@ -308,6 +337,40 @@ mod tests {
         assert_eq!((reply.run_id, &reply.group_id[..], &reply.message_type[..]), (7, "3", "train"));
         let end = reply.created_at + reply.ttl;
         assert!((end - (now + 60.0)).abs() < 1e-3, "{end}");
+    }
+
+    #[test]
+    fn a_node_whose_answers_were_lost_tries_again_and_one_that_is_refused_does_not() {
+        let (away, unknown) = (|| Refusal::Away("away".into()), || Refusal::Unknown("unknown".into()));
+        let precondition = || Refusal::Precondition("412".into());
+        let is_away = |found: Result<u64, Refusal>| matches!(found, Err(Refusal::Away(_)));
+        for registers in [true, false] {
+            assert_eq!(entered(registers, Ok(()), Ok(7)), Ok(7));
+            assert!(is_away(entered(registers, Ok(()), Err(away()))));
+        }
+        // The key is registered by an attempt whose answer, or whose activation, was lost.
+        assert_eq!(entered(true, Err(precondition()), Ok(7)), Ok(7));
+        assert!(is_away(entered(true, Err(precondition()), Err(away()))));
+        assert!(is_away(entered(true, Err(precondition()), Err(precondition()))));
+        // The operator's key is not registered, or in use.
+        assert!(is_away(entered(false, Ok(()), Err(precondition()))));
+        assert_eq!(entered(true, Err(unknown()), Err(precondition())), Err(unknown()));
+        assert_eq!(entered(true, Ok(()), Err(precondition())), Err(precondition()));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_superlinks_does_not_end_a_node_that_has_joined() {
+        let calls = Cell::new(0);
+        let strange_once = || {
+            calls.set(calls.get() + 1);
+            if calls.get() == 1 { Err(Refusal::Refused("a page".into())) } else { Ok(calls.get()) }
+        };
+        assert_eq!(steadfast(strange_once, Duration::from_millis(1)), Ok(2));
+        let strange = || Err::<(), _>(Refusal::Refused("a page".into()));
+        assert_eq!(steadfast(strange, Duration::from_millis(1)), Err(Refusal::Refused("a page".into())));
+        // What says that the node is not known is an answer.
+        let unknown = || Err::<(), _>(Refusal::Unknown("who".into()));
+        assert_eq!(steadfast(unknown, Duration::from_secs(1)), Err(Refusal::Unknown("who".into())));
     }
 
     #[test]

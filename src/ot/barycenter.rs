@@ -132,7 +132,7 @@ pub fn barycenter(
     }
     check_finite(ParticleSet::Initial, initial)?;
 
-    let targets = Targets::new(clients, weights)?;
+    let targets = Targets::new(clients, weights, initial)?;
     let mut x = initial.clone();
     let costs = targets.costs(&x)?;
     let cost_contrast = costs.iter().map(contrast).sum::<f64>() / costs.len() as f64;
@@ -191,16 +191,17 @@ pub fn cost_matrix(first: &Particles, second: &Particles) -> Result<Array2<f64>,
     check_alike((ParticleSet::Second, second), (ParticleSet::First, first))?;
     check_finite(ParticleSet::First, first)?;
     check_finite(ParticleSet::Second, second)?;
-    let target = Targets::new(std::slice::from_ref(second), vec![1.0])?;
+    let target = Targets::new(std::slice::from_ref(second), vec![1.0], second)?;
     Ok(target.costs(first)?.remove(0))
 }
 
-/// The clients' sets and their distances from their common mean.
+/// The clients' sets and their distances from a point.
 struct Targets<'a> {
     clients: &'a [Particles],
     /// ω, `[K]`.
     weights: Vec<f64>,
-    /// The mean of all clients' particles, as a set of one.
+    /// The point, as a set of one: the mean of the set at which the iteration starts. The mean of all sets would be far from
+    /// most of them where one is far away.
     mean: Particles,
     /// ‖θ_kj − mean‖², `[N]` for each client.
     norms: Vec<Vec<f64>>,
@@ -214,8 +215,8 @@ struct Matching {
 }
 
 impl<'a> Targets<'a> {
-    fn new(clients: &'a [Particles], weights: Vec<f64>) -> Result<Self, TransportError> {
-        let mean = index_mean(clients)?.mean();
+    fn new(clients: &'a [Particles], weights: Vec<f64>, initial: &Particles) -> Result<Self, TransportError> {
+        let mean = initial.mean();
         let norms = clients.iter().map(|client| client.squared_distances_from(&mean));
         let norms: Vec<Vec<f64>> = norms.collect::<Result<_, _>>()?;
         if !norms.iter().flatten().all(|norm| norm.is_finite()) {
@@ -226,7 +227,7 @@ impl<'a> Targets<'a> {
         Ok(Self { clients, weights, mean, norms })
     }
 
-    /// M_k, `[N, N]` for each client. The common mean is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread;
+    /// M_k, `[N, N]` for each client. The point is subtracted so that f32 keeps its digits where ‖θ‖ ≫ spread;
     /// doing so each time costs less than a second copy of all sets.
     fn costs(&self, x: &Particles) -> Result<Vec<Array2<f64>>, TransportError> {
         let x = x.clone().zip(self.mean.clone(), |block, mean| block - mean);

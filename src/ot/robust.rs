@@ -158,6 +158,35 @@ mod tests {
     }
 
     #[test]
+    fn a_far_set_leaves_the_matching_of_the_others() {
+        // Ten sets of four particles that are far apart beside their noise, in 32 bits and in other orders; one is moved away.
+        let (count, dim, sets) = (4, 256, 10);
+        let layout = Arc::new(Layout::new([("theta", [dim].as_slice())]));
+        let session = Session::open::<Flex>(Precision::F32).unwrap();
+        let noise = |at: usize| ((at * 7919 + 13) % 1009) as f32 / 1009.0 - 0.5;
+        let of = |k: usize, far: f32| {
+            let row = |i: usize| {
+                let particle = (i + k) % count;
+                let at = |j: usize| {
+                    4.0 * noise(particle * dim + j) + 0.1 * noise(k * count * dim + particle * dim + j) + far
+                };
+                (0..dim).map(at).collect::<Vec<f32>>()
+            };
+            let values = (0..count).flat_map(row).collect();
+            Particles::from_array(&Array { shape: vec![count, dim], values: Values::F32(values) }, &layout, &session)
+        };
+        let near: Vec<Particles> = (0..sets - 1).map(|k| of(k, 0.0).unwrap()).collect();
+        let config = BarycenterConfig::default();
+        let alone = barycenter(&near, None, &near[0], &config).unwrap();
+        for far in [1e4, 1e6] {
+            let all = [near.clone(), vec![of(9, far).unwrap()]].concat();
+            let (found, _) = robust_barycenter(RobustBarycenter::Trimmed(0.1), &all, &[0.1; 10], &config).unwrap();
+            let apart = wasserstein2_squared(&found.particles, &alone.particles).unwrap();
+            assert!(apart < 1e-6, "{far}: {apart}");
+        }
+    }
+
+    #[test]
     fn sets_of_unequal_weights_count_by_their_weights() {
         // ω at (±1, 0) and 1 − 2ω at (0, 2): 2ω·y/√(1 + y²) = 1 − 2ω, with ω = .3 y = .4/√(.6² − .4²).
         let triangle = [set(&[[-1.0, 0.0]]), set(&[[1.0, 0.0]]), set(&[[0.0, 2.0]])];

@@ -36,7 +36,14 @@ pub fn map_of(
     classes: usize,
 ) -> Result<Option<ProbabilityMap>, RunError> {
     let Some(kind) = kind else { return Ok(temperature.map(ProbabilityMap::Temperature)) };
-    let values = &message.array(MAP)?.values;
+    let Array { shape, values } = message.array(MAP)?;
+    let is_of_kind = match kind {
+        MapKind::Vector => shape[..] == [2, classes],
+        MapKind::Isotonic => matches!(shape[..], [_, 3]),
+    };
+    if !is_of_kind {
+        return Err(RunError::Config(format!("\"{MAP}\" of the request is {shape:?}, not the array of such a map")));
+    }
     if classes > MOST_CLASSES || values.len() > 3 * classes * GRID {
         return Err(RunError::Config(format!("\"{MAP}\" of the request is larger than a map of {classes} classes")));
     }
@@ -81,6 +88,13 @@ mod tests {
             let message = Message::default().with_array(MAP, Array { shape: vec![3, 3], values });
             let error = map_of(&message, (None, Some(MapKind::Isotonic)), 3).unwrap_err().to_string();
             assert!(error.contains(&format!("a function {function} of 3 classes")), "{error}");
+        }
+        for (kind, shape) in [(MapKind::Isotonic, vec![7]), (MapKind::Isotonic, vec![1, 7]), (MapKind::Vector, vec![6])]
+        {
+            let values = Values::F64(vec![1.0; shape.iter().product()]);
+            let message = Message::default().with_array(MAP, Array { shape, values });
+            let error = map_of(&message, (None, Some(kind)), 3).unwrap_err().to_string();
+            assert!(error.contains("not the array of such a map"), "{error}");
         }
         assert_eq!(map_array(&ProbabilityMap::Temperature(2.0)), None);
         let at_two = map_of(&Message::default(), (Some(2.0), None), 3).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::datasets::registry::{FileStatus, find, status};
+use crate::datasets::registry::{find, is_usable, status};
 
 /// A data set that a figure needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Needed {
     pub kind: String,
     /// Whether this program supports the data set.
     pub known: bool,
-    /// The missing files; empty if the data set is complete.
+    /// The files that are missing, or damaged; empty if the data set is complete.
     pub missing: Vec<PathBuf>,
     /// Whether `fedstein data fetch` can get it.
     pub fetchable: bool,
@@ -33,7 +33,7 @@ impl Needed {
         let of_set = |path: &str| path.rsplit('/').next().is_some_and(|file| file.starts_with(&stem));
         let divided = files.iter().any(|(file, _)| of_set(file.path));
         let files = || files.iter().filter(|(file, _)| !divided || of_set(file.path));
-        let missing = files().filter(|(_, status)| *status == FileStatus::Missing);
+        let missing = files().filter(|(_, status)| !registered.is_some_and(|known| is_usable(known, status)));
         Self {
             name: if divided { format!("{kind} {set}") } else { kind.clone() },
             known: registered.is_some(),
@@ -85,6 +85,10 @@ mod tests {
         assert_eq!((mnist.state(), mnist.missing.len()), ("missing", 4));
         let advice = mnist.advice();
         assert!(advice.contains("mnist/train-images-idx3-ubyte.gz") && advice.contains("fedstein data fetch mnist"));
+        // A download that was cut is fetched again.
+        std::fs::create_dir(dir.path().join("mnist")).unwrap();
+        std::fs::write(dir.path().join("mnist/train-images-idx3-ubyte.gz"), "cut").unwrap();
+        assert_eq!(needed("kind = \"mnist\"", dir.path()).missing.len(), 4);
         // The data set in another supported file layout.
         std::fs::create_dir(dir.path().join("covertype")).unwrap();
         std::fs::write(dir.path().join("covertype/covtype.binary.csv"), "").unwrap();

@@ -19,7 +19,7 @@ use super::figure::{Along, DENSITY, Figure, Scale};
 use super::grid::{Cell, Grid};
 use super::held::{Held, is_shown};
 use super::kept::Kept;
-use super::numbers::{FAILED, HEADER, NOTE, RUN, SECONDS, TRAFFIC};
+use super::numbers::{CLIENTS, FAILED, HEADER, NOTE, RUN, SECONDS, TRAFFIC};
 use crate::error::RunError;
 use crate::experiment::RoundRecord;
 use crate::report::files::{quoted, read_whole};
@@ -85,8 +85,8 @@ impl Line {
 
     /// The horizontal coordinate as a round.
     fn round(&self) -> Result<usize, KeptCsvError> {
-        let whole = self.x >= 1.0 && self.x.fract() == 0.0 && self.x < 1e9;
-        let wrong = || self.wrong(format!("x is a round, 1 or more, not {}", self.x));
+        let whole = self.x >= 1.0 && self.x.fract() == 0.0 && self.x <= MOST;
+        let wrong = || self.wrong(format!("x is a round, 1 to {MOST}, not {}", self.x));
         if whole { Ok(self.x as usize) } else { Err(wrong()) }
     }
 
@@ -186,6 +186,9 @@ fn line(file: &Arc<Path>, record: &csv::StringRecord) -> Result<(Line, Scale), K
     Ok((Line { file: file.clone(), at, panel, series, case, seed, x: finite("x")?, metric, value }, scale))
 }
 
+/// The most rounds and the most clients of a round of a run: each round becomes a record with its clients.
+const MOST: f64 = 1e6;
+
 /// The data of a run read so far.
 #[derive(Default)]
 struct Run {
@@ -265,6 +268,9 @@ impl<'a> ResultsReader<'a> {
             let value = row.number()?;
             if value < 0.0 || value.fract() != 0.0 {
                 return Err(row.wrong(format!("{metric} is a whole number, not {value}")));
+            }
+            if which == CLIENTS && value > MOST {
+                return Err(row.wrong(format!("{metric} is a number of clients, at most {MOST}, not {value}")));
             }
             run.traffic[which].insert(row.round()?, value as u64);
             return Ok(());
@@ -496,7 +502,7 @@ fn rounds(run: &Run) -> Vec<RoundRecord> {
         round,
         uplink_bytes: at(0, round),
         downlink_bytes: at(1, round),
-        clients: vec![0; at(2, round) as usize],
+        clients: vec![0; at(CLIENTS, round) as usize],
         ..RoundRecord::default()
     };
     (1..=last).map(round).collect()

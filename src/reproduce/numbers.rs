@@ -39,6 +39,9 @@ pub const TRAFFIC: [(&str, Count); 3] = [
     ("clients", |round| round.clients.len() as u64),
 ];
 
+/// The place of the number of clients in [`TRAFFIC`].
+pub const CLIENTS: usize = 2;
+
 /// The metric for the seconds of a run.
 pub const SECONDS: &str = "seconds";
 

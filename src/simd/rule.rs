@@ -49,8 +49,8 @@ pub(crate) struct AdamStep {
     pub lr: f32,
     /// ϵ.
     pub epsilon: f32,
-    /// β₁, β₂.
-    pub beta: [f32; 2],
+    /// β and 1 − β of m and of v: in 32 bits the difference would lose its digits where β is near 1.
+    pub shares: [[f32; 2]; 2],
     /// One over v's bias correction.
     pub scale: f32,
 }
@@ -85,8 +85,8 @@ impl Step for AdaptiveStep {
 impl Step for AdamStep {
     #[inline(always)]
     fn step<S: Simd>(self, simd: S, phi: S::f32s, theta: S::f32s, m: S::f32s, v: S::f32s) -> [S::f32s; 3] {
-        let m = average(simd, self.beta[0], m, phi);
-        let v = average(simd, self.beta[1], v, simd.mul_f32s(phi, phi));
+        let m = average(simd, self.shares[0], m, phi);
+        let v = average(simd, self.shares[1], v, simd.mul_f32s(phi, phi));
         let root = simd.sqrt_f32s(simd.mul_f32s(simd.splat_f32s(self.scale), v));
         let step = simd.div_f32s(m, simd.add_f32s(root, simd.splat_f32s(self.epsilon)));
         [simd.mul_add_f32s(simd.splat_f32s(self.lr), step, theta), m, v]
@@ -96,7 +96,7 @@ impl Step for AdamStep {
 /// β·old + (1−β)·new. This is an `inline(always)` function and not a closure: a vector operation that is not inlined
 /// into a function with the target feature becomes a call.
 #[inline(always)]
-fn average<S: Simd>(simd: S, beta: f32, old: S::f32s, new: S::f32s) -> S::f32s {
-    let share = simd.mul_f32s(simd.splat_f32s(1.0 - beta), new);
-    simd.mul_add_f32s(simd.splat_f32s(beta), old, share)
+fn average<S: Simd>(simd: S, [keep, add]: [f32; 2], old: S::f32s, new: S::f32s) -> S::f32s {
+    let share = simd.mul_f32s(simd.splat_f32s(add), new);
+    simd.mul_add_f32s(simd.splat_f32s(keep), old, share)
 }

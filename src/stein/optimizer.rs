@@ -167,7 +167,7 @@ impl Optimizer {
                 StepRule::Adam(AdamStep {
                     lr: (lr * correction(beta1)) as f32,
                     epsilon: epsilon as f32,
-                    beta: [beta1 as f32, beta2 as f32],
+                    shares: [beta1, beta2].map(|beta| [beta as f32, (1.0 - beta) as f32]),
                     scale: correction(beta2) as f32,
                 })
             }

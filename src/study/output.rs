@@ -9,11 +9,11 @@ use super::plan::Plan;
 use super::pooled::{Pooled, pooled};
 use super::summary::{LEVEL, Paired, Row, rows};
 use super::{latex, markdown};
-use crate::metrics::Metric;
 use crate::report::files::{FileError, remove_if_there, write_atomic};
 use crate::report::{AxisSpec, IntervalFigure, IntervalGroup, IntervalRow, ReportError};
 use crate::reproduce::Scale;
 use crate::reproduce::curve::{Results, label};
+use crate::reproduce::figure::known_metric;
 use crate::reproduce::judge::{self, judge};
 use crate::reproduce::kept::{Kept, MIB};
 use crate::reproduce::output::{csv_text, picture};
@@ -80,7 +80,7 @@ fn remove_former(directory: &Path, written: &[PathBuf]) -> Result<(), ReportErro
     for entry in std::fs::read_dir(directory).map_err(wrong)? {
         let path = entry.map_err(wrong)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_picture = |stem: &str| stem.starts_with("rounds-") || Metric::of_key(stem).is_some();
+        let is_picture = |stem: &str| stem.starts_with("rounds-") || known_metric(stem).is_ok();
         if name.strip_suffix(".svg").is_some_and(is_picture) && !written.contains(&path) {
             remove_if_there(&path)?;
         }

@@ -307,20 +307,6 @@ impl<'s> Checked<'s> {
                 if data.is_regression() { Task::Targets } else { Task::Classes }
             });
         }
-        if self.study.metrics.is_empty() {
-            let of = |task: &Task| match task {
-                Task::Classes => &OF_CLASSES[..],
-                Task::Targets => &OF_TARGETS[..],
-                Task::Toy => &OF_TOYS[..],
-            };
-            let mut metrics: Vec<String> = Vec::new();
-            for metric in tasks.iter().flat_map(of) {
-                if !metrics.iter().any(|known| known == metric) {
-                    metrics.push((*metric).to_owned());
-                }
-            }
-            return Ok(metrics);
-        }
         let personal = self.configs.iter().any(|(config, _)| config.evaluation.personal);
         let claimed = self.study.claims.iter().map(|claim| ("claims", &claim.metric));
         for (key, metric) in self.study.metrics.iter().map(|metric| ("metrics", metric)).chain(claimed) {
@@ -342,7 +328,10 @@ impl<'s> Checked<'s> {
                 return Err(self.study.wrong(key, &problem));
             }
         }
-        Ok(self.study.metrics.clone())
+        Ok(match self.study.metrics.is_empty() {
+            true => usual_metrics(&tasks),
+            false => self.study.metrics.clone(),
+        })
     }
 
     /// What a reader should know of the grid.
@@ -355,6 +344,22 @@ impl<'s> Checked<'s> {
         );
         if different < all { vec![note] } else { Vec::new() }
     }
+}
+
+/// The metrics of a study that names none.
+fn usual_metrics(tasks: &BTreeSet<Task>) -> Vec<String> {
+    let of = |task: &Task| match task {
+        Task::Classes => &OF_CLASSES[..],
+        Task::Targets => &OF_TARGETS[..],
+        Task::Toy => &OF_TOYS[..],
+    };
+    let mut metrics: Vec<String> = Vec::new();
+    for metric in tasks.iter().flat_map(of) {
+        if !metrics.iter().any(|known| known == metric) {
+            metrics.push((*metric).to_owned());
+        }
+    }
+    metrics
 }
 
 /// What a run predicts.

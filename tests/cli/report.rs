@@ -283,6 +283,16 @@ fn a_report_is_not_written_over_anything_without_force() {
     place.refuses("report --predictions p.csv --out p.csv", &["`p.csv`", "exists"]);
     place.works(&format!("{TINY} --out run --quiet"));
     place.refuses("report run --out p-report", &["`p-report`", "exists and is not empty"]);
+    // Files of others are not replaced, and not removed where this report has none of their names.
+    place.write("mine/groups.csv", "of the user").write("mine/MODEL_CARD.md", "of the user");
+    for report_json in [None, Some("[]"), Some("{\"title\": \"of another program\"}")] {
+        report_json.map(|text| place.write("mine/report.json", text));
+        place.refuses("report --predictions p.csv --out mine --force", &["`mine`", "no report of fedstein", "--out"]);
+    }
+    // A run's own report is written anew, also where its files were lost.
+    std::fs::remove_file(place.path("run/report/report.json")).unwrap();
+    place.works("report run --force");
+    assert!(place.path("run/report/report.json").exists());
     // A link is not followed, whoever made it.
     #[cfg(unix)]
     {

@@ -156,6 +156,8 @@ fn a_file_that_does_not_fit_its_figure_is_refused_by_its_row() {
     );
     refused("-iid,,1", "-iid,b,1", &["line 2", "no case `b`"]);
     refused(",1,log", ",1.5,log", &["line 2", "x is a round", "1.5"]);
+    refused(",1,log", ",999999999,log", &["line 2", "x is a round, 1 to 1000000", "999999999"]);
+    refused("log_likelihood,1,", "run:clients,1e19,", &["line 2", "clients is a number of clients, at most 1000000"]);
     refused("log_likelihood", "accuracy", &["line 2", "log_likelihood", "`accuracy`"]);
     refused(",1,full", ",NaN,full", &["line 2", "value is a finite number, not `NaN`"]);
     refused(",2,full", ",2,quick", &["line 4", "scale is quick"]);

@@ -77,6 +77,27 @@ fn stopped_running_and_broken_runs_are_told_apart() {
 }
 
 #[test]
+fn a_run_that_a_killed_force_set_aside_is_listed_until_another_has_taken_its_place() {
+    let place = Place::new();
+    place.works(&format!("{TINY} --out runs/a --quiet"));
+    let accuracy = place.json("runs/a/summary.json")["evaluation"]["accuracy"].to_string();
+    std::fs::rename(place.path("runs/a"), place.path("runs/.a.former-4711")).unwrap();
+    place.write("runs/a/run.lock", "process 4711 on somewhere");
+    let printed = place.works("runs").stdout;
+    assert!(printed.contains("runs/.a.former-4711  set aside  "), "{printed}");
+    assert!(printed.contains(&accuracy[..6]), "{printed}");
+    assert!(printed.contains("set aside: runs/.a.former-4711 is what `runs/a` held before a `--force`"), "{printed}");
+    // A process that works in the place removes it once it has results.
+    let lock = File::options().write(true).open(place.path("runs/a/run.lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(place.works("runs").stdout, "no runs in runs\n");
+    drop(lock);
+    place.works(&format!("{TINY} --out runs/a --force --quiet"));
+    let printed = place.works("runs").stdout;
+    assert!(printed.contains("runs/a  finished  ") && !printed.contains("former"), "{printed}");
+}
+
+#[test]
 fn the_keys_in_which_configs_differ_are_shown_beside_each_other() {
     let place = Place::new();
     place.works(&format!("{TINY} --out a --quiet"));

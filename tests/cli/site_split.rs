@@ -48,6 +48,17 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
         "site split --set data.kind=mixture-1d --set partition.clients=2 --set model.kind=mixture --set algorithm.kind=dsvgd --out other",
         &["toy density"],
     );
+    // Clients with one row each hold none out.
+    place.refuses(
+        "site split --set data.train_limit=10 --set partition.clients=10 --set partition.validation=0.2 --set stop.patience=2 --out other",
+        &["stop.patience", "too few rows to hold one out"],
+    );
+    // A process that was killed leaves this.
+    place.write("runs/.parts.4711/0/train.csv", "target,x\n");
+    place.write("runs/.parts.mine/0/train.csv", "target,x\n");
+    let noted = place.works("site split --set partition.clients=2 --set algorithm.particles=2 --out runs/parts").stderr;
+    assert!(noted.contains("`runs/.parts.4711` was left by a `site split` that was killed"), "{noted}");
+    assert!(!noted.contains(".parts.mine"), "{noted}");
 }
 
 #[test]

@@ -350,7 +350,12 @@ fn claims_are_held_not_held_or_undecided() {
     let page = place.text("studies/claims/claims.md");
     assert!(page.contains("| taught better than drawn in accuracy |  | **held** | +"), "{page}");
     assert!(page.contains("| **not held** | +") && page.contains("| **undecided** | +"), "{page}");
+    // Pictures of metrics that the study has no more are removed.
+    assert!(place.path("studies/claims/accuracy.svg").exists());
+    place.write("studies/claims/uplink_mib.svg", "<svg/>").write("studies/claims/personal_nll.svg", "<svg/>");
     let printed = place.works("study claims.toml --seeds 2").stdout;
+    assert!(!place.path("studies/claims/uplink_mib.svg").exists());
+    assert!(!place.path("studies/claims/personal_nll.svg").exists());
     assert!(printed.lines().take(3).all(|line| line.starts_with("undecided")), "{printed}");
     assert!(place.text("studies/claims/claims.md").contains("| fewer than three seeds in common |"));
 }
@@ -532,6 +537,10 @@ fn mistakes_are_refused_with_their_line_and_a_remedy() {
     refused(&claim("a better than a in nll"), &["line 1", "`a` is compared with itself"]);
     refused(&claim("a better than b in nl"), &["line 1", "`nl` is not a metric"]);
     refused(&claim("a better than b in entropy"), &["line 1", "neither small nor large values of `entropy`"]);
+    // Also where the metrics are the usual ones.
+    refused(&claim("a better than b in rmse"), &["line 1", "`rmse` is a metric of a regression", "no run"]);
+    refused(&claim("a better than b in personal_nll"), &["line 1", "evaluation.personal = true"]);
+    refused("metrics = [\"density\"]\n[vary.m.a]", &["line 1", "`density` is not a metric"]);
 
     // The command line.
     place.write("s.toml", methods("seeds = 2"));

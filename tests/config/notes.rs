@@ -44,6 +44,13 @@ fn keys_of_densities_and_predictives_that_are_not_used_are_noted() {
     let unused = "`algorithm.distill_steps`, `algorithm.kde_bandwidth`, `algorithm.kde_damping` have no effect";
     assert!(found.contains(unused), "{found}");
     assert_eq!(notes("[algorithm]\nkind = \"dsvgd\"\nkde_damping = 0.5"), "");
+    // A toy's divergence is that of densities with this bandwidth.
+    let toy =
+        "data.kind = \"mixture-1d\"\nmodel.kind = \"mixture\"\npartition.clients = 2\n[algorithm]\nkde = \"off\"\n";
+    for kind in ["dsvgd", "u-dsvgd"] {
+        let found = notes(&format!("{toy}kde_bandwidth = 0.3\nkde_damping = 0.5\nkind = \"{kind}\""));
+        assert!(found.contains("`algorithm.kde_damping` has no effect") && !found.contains("kde_bandwidth"), "{found}");
+    }
     let blr = "data.kind = \"twonorm\"\nmodel = { kind = \"blr\", probit_lambda = 3.0, predictive = ";
     assert!(notes(&format!("{blr}\"mean\" }}")).contains("`model.probit_lambda` has no effect"));
     assert!(!notes(&format!("{blr}\"probit\" }}")).contains("probit_lambda"));

@@ -143,7 +143,9 @@ fn sums_of_matched_sets_agree_with_f64_and_take_the_named_rows() {
 
 fn optimizers() -> Vec<Optimizer> {
     let (lr, epsilon) = (0.01, 1e-6);
-    let mut all = vec![Optimizer::Sgd { lr }, Optimizer::Adam { lr, epsilon: 1e-8, beta1: 0.9, beta2: 0.999 }];
+    let adam = |beta1, beta2| Optimizer::Adam { lr, epsilon: 1e-8, beta1, beta2 };
+    // 1 − β of the last one has one digit of a 32-bit β.
+    let mut all = vec![Optimizer::Sgd { lr }, adam(0.9, 0.999), adam(1.0 - 1e-6, 1.0 - 1e-7)];
     for place in [EpsilonPlace::Outside, EpsilonPlace::Inside] {
         all.push(Optimizer::AdaGradSum { lr, epsilon, place });
         for init in [AccumulatorStart::G2, AccumulatorStart::Zero] {

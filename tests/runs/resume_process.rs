@@ -226,11 +226,9 @@ fn fails_and_goes_on(place: &Place, mut command: Command, words: &[&str], want: 
 fn a_full_disk_ends_the_run_and_leaves_the_checkpoint_before() {
     let place = Place::new();
     let want = two_rounds(&place);
-    // No file beyond 16 blocks of 512 or 1024 bytes; the signal that comes with it is ignored, as a disk sends none.
-    let limited = format!(
-        "trap '' XFSZ; ulimit -f 16; exec {} train --quiet --resume run --set rounds=4",
-        env!("CARGO_BIN_EXE_fedstein")
-    );
+    // No file beyond 16 blocks of 512 or 1024 bytes. A disk sends no signal with the error; the program takes none from this limit.
+    let limited =
+        format!("ulimit -f 16; exec {} train --quiet --resume run --set rounds=4", env!("CARGO_BIN_EXE_fedstein"));
     let mut command = Command::new("sh");
     command.args(["-c", &limited]).current_dir(place.path("."));
     fails_and_goes_on(&place, command, &["cannot write a checkpoint", "File too large"], &want);

@@ -232,6 +232,39 @@ fn a_site_answers_a_question_about_its_rows_once_and_tells_no_scores_that_were_n
 }
 
 #[test]
+fn a_question_about_another_number_of_particles_is_refused_and_the_site_answers_on() {
+    let after = after("newton-dsvgd", "[evaluation]\ndiscrepancy = true\n");
+    let is_question = |parcel: &Parcel| {
+        let content = open(parcel.clone()).unwrap().content;
+        matches!(content, Content::Request(head) if matches!(head.ask, Ask::Answer(_)) && head.round > 1)
+    };
+    let (parcel, answer) = after.sent.iter().rfind(|(parcel, _)| is_question(parcel)).unwrap();
+    let opened = open(parcel.clone()).unwrap();
+    let Content::Request(head) = opened.content.clone() else { unreachable!() };
+    let message = opened.message(head.numbers.clone()).unwrap();
+    let cut = |name: &str| {
+        let mut message = message.clone();
+        let array = message.arrays.get_mut(name).unwrap();
+        let rows = array.values.to_f64();
+        array.shape[0] -= 1;
+        array.values = fedstein::array::Values::F32(
+            rows[..array.shape.iter().product()].iter().map(|value| *value as f32).collect(),
+        );
+        seal(after.run(), 1, Content::Request(head.clone()), &Arrays::of(&message, head.wire)).unwrap()
+    };
+    let mut site = SiteClient::new(after.site.clone(), SiteRows::read(&after.site).unwrap()).unwrap();
+    let mut reason = |parcel: Parcel| match open(site.answer(parcel)).unwrap().content {
+        Content::Failure { reason } => reason,
+        other => panic!("{other:?}"),
+    };
+    let of_gradient = reason(cut("gradient"));
+    assert!(of_gradient.contains("`gradient` is of") && !of_gradient.contains("panicked"), "{of_gradient}");
+    let of_particles = reason(cut("particles"));
+    assert!(!of_particles.is_empty(), "{of_particles}");
+    assert!(site.answer(parcel.clone()) == *answer, "the site has another answer now");
+}
+
+#[test]
 fn a_site_that_tells_no_sums_tells_none_of_squared_residuals() {
     let mut after = of_task("fedavg", "", Task::Regression);
     let is_residuals = |parcel: &Parcel| matches!(open(parcel.clone()).unwrap().content, Content::Residuals(_));

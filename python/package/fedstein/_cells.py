@@ -8,6 +8,7 @@ import numbers
 import re
 import tempfile
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,9 @@ def _text(value: Any, decimal: str, date_format: str, words: Mapping[bool, str])
         # A column of whole numbers with a missing cell is one of floating point numbers in pandas.
         is_whole = number.is_integer() and abs(number) < 1e15
         return str(int(number)) if is_whole else _shortest(value).replace(".", decimal)
+    if isinstance(value, Decimal) and value.is_finite():
+        is_whole = value == value.to_integral_value() and abs(value) < 10**15
+        return str(int(value)) if is_whole else format(value.normalize(), "f").replace(".", decimal)
     if isinstance(value, datetime.date):
         parts = {"YYYY": f"{value.year:04}", "MM": f"{value.month:02}", "DD": f"{value.day:02}"}
         day = re.sub("YYYY|MM|DD", lambda part: parts[part[0]], date_format)

@@ -91,8 +91,11 @@ struct Columns {
 
 impl Columns {
     fn new<'h>(header: &[&'h str]) -> Result<Self, (Option<&'h str>, String)> {
-        if header[0] != "label" {
-            return Err((None, format!("the first column is `{}`; the header is {HEADER}", quoted(header[0]))));
+        let Some(&first) = header.first() else {
+            return Err((None, format!("there is no column `label`; the header is {HEADER}")));
+        };
+        if first != "label" {
+            return Err((None, format!("the first column is `{}`; the header is {HEADER}", quoted(first))));
         }
         if header == ["label", "p_1"] {
             return Ok(Self { classes: 2, positive_only: true });
@@ -205,6 +208,7 @@ mod tests {
             (String::new(), "p.csv, line 1: the file is empty"),
             ("label,p_0,p_1\n".into(), "line 1: there are no rows"),
             ("p_0,p_1\n0.5,0.5\n".into(), "line 1: the first column is `p_0`"),
+            ("cluster\n1\n".into(), "line 1: there is no column `label`"),
             ("label,p_0\n0,1\n".into(), "line 1: `label,p_0` has no probabilities of two classes"),
             ("label,p_0,p_2\n".into(), "line 1, column p_2: found `p_2`, but `p_1` is missing"),
             ("label,p_1,p_0\n".into(), "line 1, column p_1: `p_1` stands where `p_0` belongs"),

@@ -1,6 +1,7 @@
 //! The section on calibration rows: the probabilities before and after a temperature or another map, and what prediction sets hold.
 
 use super::body::{Body, count, or_dash};
+use super::groups;
 use crate::calibrated::{CalibrationResults, SetLine, SetResults};
 use crate::text::{escape, number, percent};
 
@@ -40,8 +41,17 @@ fn tables(body: &mut Body, sets: &SetResults) {
         ("Class, worst first", &sets.classes),
     ];
     for (first, lines) in parts {
-        if !lines.is_empty() {
-            table(body, first, &worst_first(lines));
+        let lines = worst_first(lines);
+        let shown = &lines[..lines.len().min(groups::SHOWN)];
+        if !shown.is_empty() {
+            table(body, first, shown);
+        }
+        if shown.len() < lines.len() {
+            body.note(&format!(
+                "The table has the first {} of {}; report.json has all.",
+                shown.len(),
+                count(lines.len())
+            ));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::body::{Body, Card, NOTHING, count, interval, or_dash, resampled, shown};
 use crate::analysis::{ClassAnalysis, Selective};
+use crate::calibrated::effect_of;
 use crate::metrics::{Bin, Metric, View};
 use crate::text::{escape, number, percent, points, rows};
 
@@ -95,13 +96,13 @@ fn temperature(body: &mut Body, analysis: &ClassAnalysis) {
     };
     body.heading("Temperature scaling");
     let helps = t.evaluated_nll_after < t.evaluated_nll_before;
-    let direction = if t.fit.temperature > 1.0 { "softer" } else { "sharper" };
     let mut text = format!(
-        "Fitted on {}, evaluated on the other {}: T = {} makes every probability {direction} and changes the NLL from {} to {} and the ECE \
+        "Fitted on {}, evaluated on the other {}: T = {} {} and changes the NLL from {} to {} and the ECE \
          from {} to {}. ",
         rows(t.fit_rows),
         rows(t.evaluated_rows),
         number(t.fit.temperature),
+        effect_of(t.fit.temperature),
         number(t.evaluated_nll_before),
         number(t.evaluated_nll_after),
         or_dash(t.evaluated_ece_before),

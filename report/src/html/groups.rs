@@ -6,13 +6,16 @@ use super::body::{Body, interval, shown, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
 use crate::text::{escape, thousands};
+use crate::verdict::VerdictKind;
 
 /// The number of groups that the page shows.
 pub(super) const SHOWN: usize = 50;
 
 /// How groups, sites and clients are ordered that are shown the worst first.
 pub(super) const ORDER: &str = "The worst calibrated are first: those whose difference between confidence and accuracy, or between the \
-     share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL.";
+     share inside the 90 % intervals and 90 %, is the furthest from 0 beyond its 95 % interval, then those with the highest NLL";
+/// Which come after these.
+pub(super) const FEW_LAST: &str = "those with fewer than ten rows, or clusters of rows, are last.";
 
 /// The table of the groups; with very many, of those with the most rows.
 pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bool) {
@@ -28,7 +31,7 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
     }
     of_rows(body, &shown);
     if worst_first {
-        body.note(ORDER);
+        body.note(&format!("{ORDER}; {FEW_LAST}"));
     }
     let of = match shown.first().is_some_and(|group| group.overall.get("rmse").is_some()) {
         true => "of coverages Wilson's; none where all rows give the same.",
@@ -43,17 +46,8 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
 
 /// How many groups have each verdict.
 fn findings(groups: &[GroupAnalysis]) -> String {
-    let count = |kind: &str| groups.iter().filter(|group| group.verdict.kind == kind).count();
-    let kinds = ["biased", "over-confident", "under-confident", "calibrated on average", "too few rows", "not judged"];
-    let words = [
-        "biased",
-        "over-confident",
-        "under-confident",
-        "calibrated on average",
-        "with too few rows to tell",
-        "not judged",
-    ];
-    let counts = kinds.map(count).into_iter().zip(words).filter(|(count, _)| *count > 0);
+    let count = |kind: &VerdictKind| groups.iter().filter(|group| group.verdict.kind == *kind).count();
+    let counts = VerdictKind::ALL.iter().map(|kind| (count(kind), kind.of_groups())).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, words)| format!("{} {words}", thousands(count))).collect();
     format!("Of {} groups: {}.", thousands(groups.len()), counts.join(", "))
 }

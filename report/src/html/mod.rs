@@ -28,54 +28,80 @@ const PAGE_STYLE: &str = include_str!("page.css");
 /// The whole page.
 pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) -> String {
     let mut body = Body::default();
-    let (verdict, left_out, definitions) = match analysis {
-        Analysis::Classification(a) => (&a.verdict, a.left_out.as_deref(), definitions::of_classes()),
-        Analysis::Regression(a) => (&a.verdict, a.left_out.as_deref(), definitions::of_targets()),
-    };
     body.raw(&format!("<header><h1>{}</h1></header>", escape(&report.title)));
     let personal = report.run.as_ref().and_then(|run| Some((run.personal.as_ref()?, run.personal_first)));
     if let Some((table, true)) = personal {
         personal_section(&mut body, table, true);
         body.heading("The server's particles");
     }
-    verdict_box(&mut body, verdict);
+    headline(&mut body, report, analysis, pictures);
+    if let Some(run) = &report.run {
+        if !run.sites.is_empty() {
+            sites::section(&mut body, analysis.overall(), (&run.sites, run.not_judged.is_none()), pictures);
+        }
+        if let Some(results) = &run.calibration {
+            calibrated::section(&mut body, results);
+        }
+        comparison(&mut body, &report.title, analysis, run, pictures.runs);
+    }
+    if let Some((table, false)) = personal {
+        personal_section(&mut body, table, false);
+    }
+    if let Some(run) = &report.run {
+        clients(&mut body, run, pictures);
+    }
+    details(&mut body, report, analysis, pictures);
+    if let Some(run) = &report.run {
+        run_section(&mut body, run);
+    }
+    let definitions = match analysis {
+        Analysis::Classification(_) => definitions::of_classes(),
+        Analysis::Regression(_) => definitions::of_targets(),
+    };
+    meanings(&mut body, &definitions);
+    framed(&report.title, &body)
+}
+
+/// The verdict, the headline numbers, the diagram, and the sections on classes and groups of rows.
+fn headline(body: &mut Body, report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) {
+    let (verdict, left_out) = match analysis {
+        Analysis::Classification(a) => (&a.verdict, a.left_out.as_deref()),
+        Analysis::Regression(a) => (&a.verdict, a.left_out.as_deref()),
+    };
+    verdict_box(body, verdict);
     match analysis {
-        Analysis::Classification(a) => classification::cards(&mut body, a),
-        Analysis::Regression(a) => regression::cards(&mut body, a),
+        Analysis::Classification(a) => classification::cards(body, a),
+        Analysis::Regression(a) => regression::cards(body, a),
     }
     if let Some(left_out) = left_out {
         body.note(left_out);
     }
     body.picture(pictures.reliability);
     if let Analysis::Classification(a) = analysis {
-        classification::bins(&mut body, a);
+        classification::bins(body, a);
         if let Some(of) = &a.binary {
-            binary::section(&mut body, a, of, pictures);
+            binary::section(body, a, of, pictures);
         }
     }
     if !analysis.groups().is_empty() {
-        groups::section(&mut body, analysis.groups(), report.groups.is_some_and(Groups::are_worst_first));
+        groups::section(body, analysis.groups(), report.groups.is_some_and(Groups::are_worst_first));
     }
-    if let Some(run) = report.run.as_ref().filter(|run| !run.sites.is_empty()) {
-        sites::section(&mut body, analysis.overall(), &run.sites, pictures);
+}
+
+/// The clients' personal predictors, one by one, and beside those of other runs.
+fn clients(body: &mut Body, run: &RunSummary, pictures: &Pictures<'_>) {
+    if !run.clients.is_empty() {
+        sites::clients(body, &run.clients, pictures);
     }
-    if let Some(results) = report.run.as_ref().and_then(|run| run.calibration.as_ref()) {
-        calibrated::section(&mut body, results);
-    }
-    if let Some(run) = &report.run {
-        comparison(&mut body, &report.title, analysis, run, pictures.runs);
-    }
-    if let Some((table, false)) = personal {
-        personal_section(&mut body, table, false);
-    }
-    if let Some(run) = report.run.as_ref().filter(|run| !run.clients.is_empty()) {
-        sites::clients(&mut body, &run.clients, pictures);
-    }
-    for other in report.run.iter().flat_map(|run| &run.compare) {
+    for other in &run.compare {
         if let Some(clients) = &other.clients {
-            sites::compared(&mut body, clients, &other.name);
+            sites::compared(body, clients, &other.name);
         }
     }
+}
+
+/// The curves over rounds, the details of the task and the partition.
+fn details(body: &mut Body, report: &Report<'_>, analysis: &Analysis, pictures: &Pictures<'_>) {
     if let Some(curves) = pictures.curves {
         body.heading("Metrics over rounds");
         body.picture(curves);
@@ -85,39 +111,35 @@ pub(super) fn page(report: &Report<'_>, analysis: &Analysis, pictures: &Pictures
         Analysis::Classification(a) => {
             let name = |class: usize| report.class_name(class, a.classwise_ece.len());
             if let Some(of) = &a.confusion {
-                confusion::section(&mut body, of, pictures.confusion, name);
+                confusion::section(body, of, pictures.confusion, name);
             }
-            classification::details(&mut body, a, name);
+            classification::details(body, a, name);
         }
-        Analysis::Regression(a) => regression::details(&mut body, a),
+        Analysis::Regression(a) => regression::details(body, a),
     }
     if let Some(partition) = pictures.partition {
         body.heading("Partition of the data");
         body.picture(partition);
     }
-    if let Some(run) = &report.run {
-        run_section(&mut body, run);
-    }
-    meanings(&mut body, &definitions);
+}
+
+/// The content as a page.
+fn framed(title: &str, body: &Body) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
          <style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n\
          <footer>Made by fedstein. The same numbers are in report.json.</footer>\n</body>\n</html>\n",
-        escape(&report.title),
+        escape(title),
         body.text
     )
 }
 
 fn verdict_box(body: &mut Body, verdict: &CalibrationVerdict) {
-    let class = match verdict.kind {
-        "over-confident" | "biased" => "over",
-        "under-confident" => "under",
-        _ => "level",
-    };
     body.raw(&format!(
-        "<section class=\"verdict {class}\"><h2>{}</h2><p>{}</p></section>",
+        "<section class=\"verdict {}\"><h2>{}</h2><p>{}</p></section>",
+        verdict.kind.style(),
         escape(&verdict.headline),
         escape(&verdict.text)
     ));

@@ -13,8 +13,14 @@ use crate::text::{escape, number, rows, thousands};
 const INTERVALS: &str = "In small print: 95 % intervals, Wilson's of shares, and of the signed gap that of a normal distribution, or \
      the accuracy's where all rows are right. Few rows have wide ones.";
 
-/// The tables of all sites: the global particles, and the sites' personal predictors where these were scored.
-pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], pictures: &Pictures<'_>) {
+/// The tables of all sites: the global particles, unless they are not judged, and the sites' personal predictors where these
+/// were scored.
+pub(super) fn section(
+    body: &mut Body,
+    overall: &Overall,
+    (sites, are_judged): (&[SiteScores], bool),
+    pictures: &Pictures<'_>,
+) {
     body.heading("Sites");
     body.paragraph(&format!(
         "Each site scored the server's global particles on its own test rows and sent sums. The numbers above are those of \
@@ -22,7 +28,9 @@ pub(super) fn section(body: &mut Body, overall: &Overall, sites: &[SiteScores], 
         rows(overall.n)
     ));
     silent(body, sites);
-    table(body, "Site", sites);
+    if are_judged {
+        table(body, "Site", sites);
+    }
     if let Some(picture) = pictures.clients {
         body.picture(picture);
     }
@@ -97,8 +105,8 @@ fn table(body: &mut Body, what: &str, sites: &[SiteScores]) {
     }
     let is_judged = |scores: &SiteScores| scores.gap_interval.is_some() || scores.evaluation.coverage_90.is_some();
     match sites.iter().any(is_judged) {
-        true => body.note(&format!("{} {INTERVALS}", groups::ORDER)),
+        true => body.note(&format!("{}; {} {INTERVALS}", groups::ORDER, groups::FEW_LAST)),
         // A client tells sums of its own predictor that say nothing of calibration beyond chance.
-        false => body.note("Those with the highest NLL are first."),
+        false => body.note(&format!("Those with the highest NLL are first; {}", groups::FEW_LAST)),
     }
 }

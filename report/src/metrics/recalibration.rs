@@ -22,6 +22,9 @@ const HALVINGS: usize = 40;
 /// The fit ends where Newton's decrement, which is twice the likelihood that is left to gain, is below this share of the
 /// number of rows.
 const DECREMENT: f64 = 1e-20;
+/// Log odds that differ by less than this, and by less than this share of them, are one probability: numbers of 32 bits do
+/// not tell them apart.
+const SAME: f64 = 1e-6;
 /// The largest standard error that calibration in the large may have. Log odds lie between those of 1e-12 and of 1 − 1e-12, so
 /// that no two differ by more than 56, and no probability can be wrong by more: an interval of ±196 knows nothing. The information
 /// of all rows together is then below 1e-4, about that of a single row with a probability of 1e-4.
@@ -176,10 +179,14 @@ fn missing(rows: &[Row]) -> Option<NoEstimate> {
     let (negative, positive) = (range(false), range(true));
     match () {
         () if negative.0 > negative.1 || positive.0 > positive.1 => Some(NoEstimate::OneClass),
-        () if negative == positive && negative.0 == negative.1 => Some(NoEstimate::OneProbability),
+        () if are_same(negative.0.min(positive.0), negative.1.max(positive.1)) => Some(NoEstimate::OneProbability),
         () if negative.1 <= positive.0 || positive.1 <= negative.0 => Some(NoEstimate::Separable),
         () => None,
     }
+}
+
+fn are_same(lo: f64, hi: f64) -> bool {
+    hi - lo <= SAME * (1.0 + hi.abs())
 }
 
 /// Sums over rows at an intercept and a slope.
@@ -348,6 +355,19 @@ mod tests {
         assert_eq!(one.missing, Some(NoEstimate::OneProbability));
         // The intercept of a constant is the logit of the share less that of the constant.
         assert!((one.in_the_large.unwrap().value + 3.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn neighbouring_numbers_of_32_bits_are_one_probability() {
+        let (below, above) = (0.01_f32, f32::from_bits(0.01_f32.to_bits() + 1));
+        let p: Vec<f64> = (0..500).map(|row| f64::from(if row % 3 == 0 { below } else { above })).collect();
+        let labels: Vec<usize> = (0..500).map(|row| usize::from(row % 7 == 0)).collect();
+        let got = of(&labels, &p);
+        assert_eq!((got.missing, got.missing_in_the_large), (Some(NoEstimate::OneProbability), None));
+        // A hundred times as far apart they have a slope, of which little is known.
+        let apart: Vec<f64> = p.iter().map(|p| if *p == f64::from(below) { *p } else { 0.01 + 1e-6 }).collect();
+        let slope = of(&labels, &apart).slope.unwrap();
+        assert!(slope.standard_error > 1e3 && slope.value.is_finite(), "{slope:?}");
     }
 
     #[test]

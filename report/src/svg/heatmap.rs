@@ -1,5 +1,7 @@
 //! Heat maps of numbers of rows: clients by classes, classes by predicted classes.
 
+use std::cmp::Reverse;
+
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};
 use crate::run::PartitionTable;
@@ -15,6 +17,9 @@ const LETTER: f64 = 7.0;
 const LONGEST_NAME: usize = 16;
 /// Height that the cells of many rows share.
 const ALL_CELLS: f64 = 900.0;
+/// The most clients of a partition that are drawn, and the most cells: rows of 3 pixels, in a picture of some 2 MB.
+const MOST_CLIENTS: usize = 300;
+const MOST_CELLS: usize = 30_000;
 
 /// The partition as an SVG file; `None` without clients or classes.
 pub fn partition_svg(table: &PartitionTable) -> Option<String> {
@@ -23,20 +28,39 @@ pub fn partition_svg(table: &PartitionTable) -> Option<String> {
 
 pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     let classes = table.counts.iter().map(Vec::len).max().unwrap_or(0).max(table.class_names.len());
-    let clients: Vec<String> = (0..table.counts.len()).map(|client| table.clients.of(client)).collect();
-    let rows: usize = table.counts.iter().flatten().sum();
+    let (clients, rows): (usize, usize) = (table.counts.len(), table.counts.iter().flatten().sum());
+    let drawn = largest(&table.counts, MOST_CLIENTS.min(MOST_CELLS / classes.max(1)).max(1));
+    let left_out = match drawn.len() {
+        all if all == clients => String::new(),
+        drawn => format!(" \u{b7} drawn: the {drawn} clients with the most rows"),
+    };
+    let names: Vec<String> = drawn.iter().map(|client| table.clients.of(*client)).collect();
+    let counts: Vec<Vec<usize>> = drawn.into_iter().map(|client| table.counts[client].clone()).collect();
     Grid {
         title: "Rows by client and class".into(),
-        facts: format!("{} clients \u{b7} {classes} classes \u{b7} {} rows", clients.len(), thousands(rows)),
-        label: format!("Rows of {} clients in {classes} classes", clients.len()),
+        facts: format!(
+            "{} clients \u{b7} {classes} classes \u{b7} {} rows{left_out}",
+            thousands(clients),
+            thousands(rows)
+        ),
+        label: format!("Rows of {clients} clients in {classes} classes"),
         columns: &table.class_names,
-        rows: &clients,
-        counts: &table.counts,
+        rows: &names,
+        counts: &counts,
         down: "Client",
         across: "",
         scale: Scale::Rows,
     }
     .draw()
+}
+
+/// The places of the `most` lines with the largest sums, ascending.
+fn largest(counts: &[Vec<usize>], most: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..counts.len()).collect();
+    places.sort_by_key(|place| Reverse(counts[*place].iter().sum::<usize>()));
+    places.truncate(most);
+    places.sort_unstable();
+    places
 }
 
 /// What the colour of a cell means.

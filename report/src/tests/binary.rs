@@ -206,14 +206,14 @@ fn a_shift_of_two_classes_is_found_where_the_confidence_is_right_on_average() {
         found.headline
     );
     let right = [(0.6, 0.6), (0.4, 0.4), (0.95, 0.95), (0.05, 0.05)];
-    assert_eq!(verdict(&report(&shares(&right, 500), None)).unwrap().kind, "calibrated on average");
+    assert_eq!(verdict(&report(&shares(&right, 500), None)).unwrap().kind, VerdictKind::CalibratedOnAverage);
     // Twenty rows at .05, of which one is expected and none comes with a probability of .36; and one hundred and fifty.
     let none = |rows| verdict(&report(&shares(&[(0.05, 0.0)], rows), None)).unwrap().kind;
-    assert_ne!(none(20), "biased");
-    assert_eq!(none(150), "biased");
+    assert_ne!(none(20), VerdictKind::Biased);
+    assert_eq!(none(150), VerdictKind::Biased);
     // A rare class that is given three times its share: half a point, and beyond chance.
     let rare = verdict(&report(&shares(&[(0.006, 0.002)], 20_000), None)).unwrap();
-    assert_eq!(rare.kind, "biased");
+    assert_eq!(rare.kind, VerdictKind::Biased);
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn sums_of_few_patients_say_nothing_and_of_one_have_no_interval() {
     let few = Clusters::new(&patients[..54]);
     let scores = sums(&predictions, 0..54, Some(&few));
     let content = Content::Sums { scores: &scores, uncertainty: None };
-    assert_eq!(crate::verdict(&Report::new("few", content)).unwrap().kind, "too few rows");
+    assert_eq!(crate::verdict(&Report::new("few", content)).unwrap().kind, VerdictKind::TooFewRows);
     let one = Clusters::new([0; 54]);
     assert_eq!(sums(&predictions, 0..54, Some(&one)).signed_gap_interval(), None);
     // More rows than clusters were told of, or fewer.

@@ -82,8 +82,8 @@ fn few_rows_without_a_mistake_have_no_verdict_and_the_interval_of_a_share() {
     assert!(line.contains("Too few rows to tell"), "{line}");
     // The same holds of a report on these rows alone, and 400 right rows do tell: no row is of the class that gets .2.
     let rows = |n| ClassPredictions::new(vec![0; n], 2, [0.8, 0.2].repeat(n)).unwrap();
-    assert_eq!(verdict(&report(&rows(2), None)).unwrap().kind, "too few rows");
-    assert_eq!(verdict(&report(&rows(400), None)).unwrap().kind, "biased");
+    assert_eq!(verdict(&report(&rows(2), None)).unwrap().kind, VerdictKind::TooFewRows);
+    assert_eq!(verdict(&report(&rows(400), None)).unwrap().kind, VerdictKind::Biased);
 }
 
 #[test]

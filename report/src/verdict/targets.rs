@@ -1,5 +1,6 @@
 //! Whether the predictions of a regression are too high or too low, and whether its intervals hold wherever they are.
 
+use super::VerdictKind;
 use super::notable::FEWEST_ROWS;
 use crate::metrics::{Clusters, ScoredTargets, Share, is_central, predictive_moments};
 use crate::text::{number, percent, thousands};
@@ -103,14 +104,14 @@ impl Thirds {
 
     /// The third whose coverage is farthest from the level: the headline and the sentence behind it. `None` where all are within
     /// three standard errors of it, or within five points.
-    pub fn worst(self) -> Option<(&'static str, String, String)> {
+    pub fn worst(self) -> Option<(VerdictKind, String, String)> {
         let noise = |at: usize| 3.0 * (LEVEL * (1.0 - LEVEL) / self.independent[at]).sqrt();
         let miss = |at: usize| (self.coverage[at] - LEVEL).abs();
         let beyond = (0..3).filter(|&at| miss(at) > noise(at).max(NOTABLE_MISS));
         let worst = beyond.max_by(|&a, &b| miss(a).total_cmp(&miss(b)))?;
         let place = ["lowest", "middle", "highest"][worst];
         let found = self.coverage[worst];
-        let kind = if found < LEVEL { "over-confident" } else { "under-confident" };
+        let kind = if found < LEVEL { VerdictKind::OverConfident } else { VerdictKind::UnderConfident };
         let headline = format!(
             "The 90 % intervals hold on average, and {} of the targets where predictions are {place}",
             percent(found)

@@ -59,9 +59,9 @@ impl Density {
 pub(super) struct Cavity {
     kde: KdeConfig,
     model: Arc<dyn Model>,
-    /// The density of Θ; `None` where q has none, or a negligible one.
+    /// The density of Θ; `None` where q has none, where both densities are negligible, or for a single client.
     q: Option<Density>,
-    /// The density of Θ_k; `None` where the client has no factor yet, or a negligible one.
+    /// The density of Θ_k; `None` where the client has no factor yet, and in the same cases.
     t: Option<Density>,
     /// Whether q is p0 in closed form (the printed first round).
     q_is_prior: bool,

@@ -46,7 +46,8 @@ impl ServerHalf for Server {
         Ok(self.q.to_message())
     }
 
-    /// The update η ← η + Σ_k (η_new,k − η); every client changes its own factor by the same difference.
+    /// The update η ← η + Σ_k (η_new,k − η); every client changes its own factor by the same difference, but for the rounding of
+    /// η in the message to it.
     fn aggregate(&mut self, replies: Vec<Reply>) -> Result<(), RunError> {
         let Problem { family, layout, .. } = &*self.problem;
         let sent = self.q.clone();

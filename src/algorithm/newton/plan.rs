@@ -100,9 +100,23 @@ impl Moments {
         Self { shared: mix(self.shared, new.shared), own: mix(self.own, new.own) }
     }
 
+    /// Those that there are, with their names.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &Particles)> {
+        let all = [(SHARED_MOMENTS, &self.shared), (OWN_MOMENTS, &self.own)];
+        all.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?)))
+    }
+
+    /// A message with them.
+    ///
+    /// # Errors
+    /// The device does not answer.
+    pub fn add_to(&self, message: Message) -> Result<Message, RunError> {
+        self.named().try_fold(message, |message, (name, of)| Ok(message.with_array(name, of.to_array()?)))
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> u64 {
-        [&self.shared, &self.own].into_iter().flatten().map(Particles::bytes).sum()
+        self.named().map(|(_, of)| of.bytes()).sum()
     }
 }
 
@@ -185,11 +199,7 @@ impl Plan {
     /// # Errors
     /// They are missing or have another shape.
     pub fn moments_in(&self, message: &Message, session: &Session) -> Result<Moments, RunError> {
-        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles>, RunError> {
-            let Some(layout) = layout else { return Ok(None) };
-            Ok(Some(Particles::from_array(message.array(name)?, layout, session)?))
-        };
-        Ok(Moments { shared: read(SHARED_MOMENTS, &self.shared_moments)?, own: read(OWN_MOMENTS, &self.own_moments)? })
+        self.read_moments(|name, layout| Ok(Particles::from_array(message.array(name)?, layout, session)?))
     }
 
     /// The second moments in a state.
@@ -197,11 +207,17 @@ impl Plan {
     /// # Errors
     /// They are missing or have another shape.
     pub fn saved_moments(&self, state: &State, session: &Session) -> Result<Moments, RunError> {
-        let read = |name: &str, layout: &Option<Arc<Layout>>| -> Result<Option<Particles>, RunError> {
-            let Some(layout) = layout else { return Ok(None) };
-            Ok(Some(state.particles(name, layout, session)?))
-        };
-        Ok(Moments { shared: read(SHARED_MOMENTS, &self.shared_moments)?, own: read(OWN_MOMENTS, &self.own_moments)? })
+        self.read_moments(|name, layout| Ok(state.particles(name, layout, session)?))
+    }
+
+    /// The second moments of this model, each read by its name.
+    fn read_moments(
+        &self,
+        read: impl Fn(&str, &Arc<Layout>) -> Result<Particles, RunError>,
+    ) -> Result<Moments, RunError> {
+        let of =
+            |name: &str, layout: &Option<Arc<Layout>>| layout.as_ref().map(|layout| read(name, layout)).transpose();
+        Ok(Moments { shared: of(SHARED_MOMENTS, &self.shared_moments)?, own: of(OWN_MOMENTS, &self.own_moments)? })
     }
 
     /// Checks that a message has the site of one client, or the sums of several, at particles `[N, d]`: its gradient,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fedstein_models::Model;
 
-use super::names::{CURVATURE, GRADIENT, OWN_MOMENTS, SHARED_MOMENTS};
+use super::names::{CURVATURE, GRADIENT};
 use super::plan::{Moments, Plan};
 use super::site_sum::SiteSum;
 use crate::algorithm::keys::LocalConfig;
@@ -180,15 +180,11 @@ impl ServerHalf for Server {
     fn configure_for(&self, _round: usize, client: ClientId) -> Result<Option<Message>, RunError> {
         let message = message_of(&self.theta)?;
         let Some((score, curvature)) = self.cavity(&[client]) else { return Ok(Some(message)) };
-        let mut message = message.with_array(GRADIENT, score.to_array()?).with_array(CURVATURE, curvature.to_array()?);
-        if let Some(Moments { shared, own }) = &self.moments {
-            for (name, of) in [(SHARED_MOMENTS, shared), (OWN_MOMENTS, own)] {
-                if let Some(of) = of {
-                    message = message.with_array(name, of.to_array()?);
-                }
-            }
-        }
-        Ok(Some(message))
+        let message = message.with_array(GRADIENT, score.to_array()?).with_array(CURVATURE, curvature.to_array()?);
+        Ok(Some(match &self.moments {
+            Some(moments) => moments.add_to(message)?,
+            None => message,
+        }))
     }
 
     /// Of a discrepancy Θ and A⁻, which is the score of the cavity there; of a client's own score Θ alone.
@@ -245,12 +241,8 @@ impl ServerHalf for Server {
         if let Some((score, curvature)) = &self.sums {
             state = state.with_particles(GRADIENT, score)?.with_particles(CURVATURE, curvature)?;
         }
-        if let Some(moments) = &self.moments {
-            for (name, of) in [(SHARED_MOMENTS, &moments.shared), (OWN_MOMENTS, &moments.own)] {
-                if let Some(of) = of {
-                    state = state.with_particles(name, of)?;
-                }
-            }
+        for (name, of) in self.moments.iter().flat_map(Moments::named) {
+            state = state.with_particles(name, of)?;
         }
         for (client, site) in &self.sites {
             let part = State::default().with_particles(GRADIENT, &site.gradient)?;

@@ -44,13 +44,19 @@ impl Config {
         let of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
         let of_kinds = self.algorithm.unused_keys().into_iter().map(|unused| ("algorithm", unused));
         let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
+        // The divergence of a toy's particles has the same bandwidth (`evaluation.kde_bandwidth` = "same").
+        let is_toy = data.is_some_and(|data| data.is_toy());
+        let has_use = |key: &&String| is_toy && *key == "algorithm.kde_bandwidth";
+        let of_section = |(section, unused)| {
+            of_section(section, unused, &changed.iter().filter(|key| !has_use(key)).cloned().collect::<Vec<_>>())
+        };
         let of_data_set = |path: &&str| own.data.is_some() && is_of_data_set(path);
         let unused: Vec<&str> = changed.iter().map(String::as_str).filter(of_data_set).collect();
         let of_kind = |path: &&str| own.selection && path.starts_with("schedule.") && *path != "schedule.clients";
         let of_schedule: Vec<&str> = changed.iter().map(String::as_str).filter(of_kind).collect();
         let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
         rules
-            .chain(of_kinds.filter_map(|(section, unused)| of_section(section, unused, changed)))
+            .chain(of_kinds.filter_map(of_section))
             .chain(sentence(&unused, "the rows are the program's own"))
             .chain(sentence(&of_schedule, "the program selects the clients"))
             .collect()

@@ -234,7 +234,7 @@ impl Figure {
 
     fn metric(&self, named: Option<String>, panel: usize) -> Result<String, String> {
         let metric = named.unwrap_or_else(|| self.panels[panel].y.clone());
-        known_metric(&metric)?;
+        drawn_metric(&metric)?;
         Ok(metric)
     }
 
@@ -446,7 +446,7 @@ fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[Stri
         (None, Along::Confidence) => "accuracy".to_owned(),
         (None, _) => return Err("`y` is missing".into()),
     };
-    known_metric(&y)?;
+    drawn_metric(&y)?;
     let named = |names: &[String]| names.iter().map(|name| figure.series_named(name)).collect::<Result<Vec<_>, _>>();
     let series = match (file.series.as_deref(), shown) {
         (Some(names), _) | (None, Some(names)) => named(names)?,
@@ -493,6 +493,11 @@ fn panel(figure: &Figure, file: PanelFile, y: Option<&str>, shown: Option<&[Stri
 /// Diagnostics of a round that a figure may show besides the metrics of an evaluation.
 const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "constant_share", "selection_entropy"];
 
+/// Checks that a panel may show this: a metric, or the density of a toy's particles.
+fn drawn_metric(name: &str) -> Result<(), String> {
+    if name == DENSITY { Ok(()) } else { known_metric(name) }
+}
+
 /// Checks that a run may have a metric of this name.
 ///
 /// # Errors
@@ -500,7 +505,7 @@ const DIAGNOSTICS: &[&str] = &["spread", "kde_ess", "delta_ksd", "delta_hip", "c
 pub(crate) fn known_metric(name: &str) -> Result<(), String> {
     let metrics: Vec<&str> = Evaluation::default().columns().into_iter().map(|(name, _)| name).collect();
     let measured = || metrics.iter().chain(DIAGNOSTICS).copied().chain(PersonalScores::column_names());
-    let known = || measured().chain(TRAFFIC.iter().map(|(name, _)| *name)).chain([DENSITY]);
+    let known = || measured().chain(TRAFFIC.iter().map(|(name, _)| *name));
     if known().any(|metric| metric == name) {
         return Ok(());
     }

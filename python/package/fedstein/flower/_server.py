@@ -156,7 +156,8 @@ class FedsteinStrategy:
                 sites,
                 poll=self._poll,
                 rejoin=self._rejoin,
-                ttl=deadline + BEYOND if deadline > 0 else LONG,
+                # Answers about calibration rows may take three times the longest wait, and a minute at least.
+                ttl=max(3.0 * deadline, BEYOND) + BEYOND if deadline > 0 else LONG,
                 simulation=simulation,
             )
             names = network.muster(self._muster)
