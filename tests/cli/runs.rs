@@ -80,12 +80,12 @@ fn stopped_running_and_broken_runs_are_told_apart() {
 fn a_run_that_a_killed_force_set_aside_is_listed_until_another_has_taken_its_place() {
     let place = Place::new();
     place.works(&format!("{TINY} --out runs/a --quiet"));
-    let accuracy = place.json("runs/a/summary.json")["evaluation"]["accuracy"].to_string();
+    let accuracy = place.json("runs/a/summary.json")["evaluation"]["accuracy"].as_f64().unwrap();
     std::fs::rename(place.path("runs/a"), place.path("runs/.a.former-4711")).unwrap();
     place.write("runs/a/run.lock", "process 4711 on somewhere");
     let printed = place.works("runs").stdout;
     assert!(printed.contains("runs/.a.former-4711  set aside  "), "{printed}");
-    assert!(printed.contains(&accuracy[..6]), "{printed}");
+    assert!(printed.contains(&format!("  {accuracy:.4}  ")), "{printed}");
     assert!(printed.contains("set aside: runs/.a.former-4711 is what `runs/a` held before a `--force`"), "{printed}");
     // A process that works in the place removes it once it has results.
     let lock = File::options().write(true).open(place.path("runs/a/run.lock")).unwrap();

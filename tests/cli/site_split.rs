@@ -50,7 +50,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     );
     // Clients with one row each hold none out.
     place.refuses(
-        "site split --set data.train_limit=10 --set partition.clients=10 --set partition.validation=0.2 --set stop.patience=2 --out other",
+        "site split --set data.train_limit=10 --set partition.kind=iid --set partition.clients=10 --set partition.validation=0.2 --set stop.patience=2 --out other",
         &["stop.patience", "too few rows to hold one out"],
     );
     // A process that was killed leaves this.

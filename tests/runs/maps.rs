@@ -110,7 +110,8 @@ fn a_client_refuses_maps_that_cannot_be() {
         fleet.dispatch(&[request], &|_, _| {}).remove(0).unwrap_err().to_string()
     };
     let with = |name: &str, values: Vec<f64>| {
-        published.clone().with_array(name, Array { shape: vec![values.len()], values: Values::F64(values) })
+        let shape = if name == MAP { vec![values.len() / 3, 3] } else { vec![values.len()] };
+        published.clone().with_array(name, Array { shape, values: Values::F64(values) })
     };
     assert!(refusal(&published, Calibrating::Vector).contains(NUMBERS));
     assert!(refusal(&with(NUMBERS, vec![1.0; 3]), Calibrating::Vector).contains("3 values, expected 4"));

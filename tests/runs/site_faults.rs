@@ -250,6 +250,8 @@ fn a_question_about_another_number_of_particles_is_refused_and_the_site_answers_
         array.values = fedstein::array::Values::F32(
             rows[..array.shape.iter().product()].iter().map(|value| *value as f32).collect(),
         );
+        let mut head = head.clone();
+        head.state.0 = message.fingerprint();
         seal(after.run(), 1, Content::Request(head.clone()), &Arrays::of(&message, head.wire)).unwrap()
     };
     let mut site = SiteClient::new(after.site.clone(), SiteRows::read(&after.site).unwrap()).unwrap();
