@@ -49,8 +49,11 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
         &["toy density"],
     );
     // Clients with one row each hold none out.
+    let rows: String = (0..10).map(|i| format!("{},{}\n", i * 7 % 13, ["a", "b"][i % 2])).collect();
+    place.write("few.csv", format!("x,y\n{rows}"));
     place.refuses(
-        "site split --set data.train_limit=10 --set partition.kind=iid --set partition.clients=10 --set partition.validation=0.2 --set stop.patience=2 --out other",
+        "site split --set data.kind=csv --set data.path=few.csv --set data.target=y --set partition.kind=iid \
+         --set partition.clients=8 --set partition.validation=0.2 --set stop.patience=2 --out other",
         &["stop.patience", "too few rows to hold one out"],
     );
     // A process that was killed leaves this.
