@@ -59,7 +59,7 @@ fn the_rows_of_an_experiment_are_split_into_sites_that_train_to_its_bits() {
     // A process that was killed leaves this.
     place.write("runs/.parts.4711/0/train.csv", "target,x\n");
     place.write("runs/.parts.mine/0/train.csv", "target,x\n");
-    let noted = place.works("site split --set partition.clients=2 --set algorithm.particles=2 --out runs/parts").stderr;
+    let noted = place.works("site split --set partition.clients=4 --set algorithm.particles=2 --out runs/parts").stderr;
     assert!(noted.contains("`runs/.parts.4711` was left by a `site split` that was killed"), "{noted}");
     assert!(!noted.contains(".parts.mine"), "{noted}");
 }
