@@ -126,11 +126,12 @@ impl<'a> Place<'a> {
             name.to_string_lossy().strip_prefix(&self.beside).is_some_and(|process| process.parse::<u32>().is_ok())
         };
         let left = fs::read_dir(directory_of(self.out)).ok()?.flatten().filter(is_left);
-        let left: Vec<String> = left.map(|entry| format!("`{}`", entry.path().display())).collect();
+        let mut left: Vec<String> = left.map(|entry| format!("`{}`", entry.path().display())).collect();
+        left.sort();
         let (them, was) = if left.len() == 1 { ("it", "was") } else { ("them", "were") };
         (!left.is_empty()).then(|| {
             format!(
-                "{} {was} left by a `site split` that was killed, if none is at work there, with rows in {them}; remove {them}",
+                "{} {was} left by a `site split` that was killed, with rows in {them}; unless one is at work there, remove {them}",
                 left.join(", ")
             )
         })

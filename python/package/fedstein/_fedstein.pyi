@@ -28,6 +28,7 @@ __all__ = [
     "serve",
     "site_answers",
     "split",
+    "holds_report",
     "bins",
     "brier",
     "brier_parts",
