@@ -1,7 +1,6 @@
 //! The files that a command is told to write: nothing that exists is replaced unless the user says so, and no link is
 //! followed.
 
-use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -139,6 +138,13 @@ pub(super) fn not_created(path: &Path, error: &io::Error) -> CliError {
     CliError::Usage(format!("`{}` cannot be created: {error}; choose another with --out", path.display()))
 }
 
+/// The names in a directory, without those of content that a process was writing; none where it cannot be read.
+fn names_in(path: &Path) -> Vec<String> {
+    let entries = path.read_dir().into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !is_staging(name)).collect()
+}
+
 /// Checks that a directory of files may be written: a new or an empty one, or with `force` one that exists.
 ///
 /// # Errors
@@ -150,8 +156,7 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
         return refuse("is a link; name where the report goes with --out");
     }
     check_place(path)?;
-    let is_content = |name: &OsStr| !is_staging(&name.to_string_lossy());
-    if !force && path.read_dir().is_ok_and(|entries| entries.flatten().any(|entry| is_content(&entry.file_name()))) {
+    if !force && !names_in(path).is_empty() {
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }
     match path.is_dir() {
@@ -168,10 +173,8 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
 /// It may not.
 pub(super) fn check_report(path: &Path, force: bool) -> Result<(), CliError> {
     check_directory(path, force)?;
-    let is_content = |entry: &fs::DirEntry| !is_staging(&entry.file_name().to_string_lossy());
-    let is_empty = path.read_dir().map_or(true, |entries| !entries.flatten().any(|entry| is_content(&entry)));
     let is_of_run = || path.file_name().is_some_and(|name| name == run_dir::REPORT) && is_run(directory_of(path));
-    if is_empty || holds_report(path) || is_of_run() {
+    if names_in(path).is_empty() || holds_report(path) || is_of_run() {
         return Ok(());
     }
     Err(CliError::Usage(format!(
@@ -190,9 +193,7 @@ pub(super) fn check_report(path: &Path, force: bool) -> Result<(), CliError> {
 /// As [`check_directory`]; or with `force` the directory holds something that is not of this content.
 pub(super) fn check_new_directory(path: &Path, contents: &[&str], mark: &Path, force: bool) -> Result<(), CliError> {
     check_directory(path, force)?;
-    let Ok(entries) = path.read_dir() else { return Ok(()) };
-    let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let names: Vec<String> = names.filter(|name| !is_staging(name)).collect();
+    let names = names_in(path);
     let found = match names.iter().find(|name| !contents.contains(&name.as_str())) {
         Some(stranger) => format!("holds `{stranger}`"),
         None if !names.is_empty() && !path.join(mark).is_file() => format!("holds no `{}`", mark.display()),
