@@ -6,7 +6,7 @@ import numbers
 import warnings
 from collections import Counter
 from decimal import Decimal
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,12 +176,7 @@ class Data:
         name: str = "data",
         seed: int = 1,
     ) -> None:
-        held_out = test if isinstance(test, tuple) else None
-        is_share = isinstance(test, numbers.Real) and not isinstance(test, bool)
-        if isinstance(test, numbers.Real) and is_share and not 0 < test < 1:
-            raise DataError(f"test is {test}; a share of the rows is above 0 and below 1, such as 0.2")
-        if not is_share and (held_out is None or len(held_out) not in (2, 3)):
-            raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
+        held_out = _held_out(test)
         seed = as_whole(seed, "seed")
         if not 0 <= seed < 2**64:
             raise DataError(f"seed: {seed} must be from 0 to 2^64 - 1")
@@ -194,62 +189,23 @@ class Data:
         targets = as_vector(y, "y")
         refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
-        is_supposed = task is None
-        if task is None:
-            task = "regression" if _are_real(y, targets) else "classification"
-        elif task not in ("classification", "regression"):
-            raise DataError(f'task is "{task}"; it must be "classification" or "regression"')
-
-        self.classes: list[Any] | None = None
-        if task == "classification":
-            refuse_missing(targets, "labels")
-            if test_targets is not None:
-                refuse_missing(test_targets, "test labels")
-            self.classes = (
-                as_names(classes, "classes") if classes is not None else _distinct(targets, test_targets, "labels")
-            )
-            if is_supposed and classes is None and len(self.classes) > MOST_CLASSES and _are_integers(targets):
-                warnings.warn(
-                    f"y has {len(self.classes)} different whole numbers, which are taken for classes; say "
-                    'task="classification" if they are, and task="regression" if not',
-                    RunWarning,
-                    stacklevel=2,
-                )
-            if classes is None and test_targets is not None:
-                trained = set(_distinct(targets, None, "labels"))
-                if untrained := [label for label in self.classes if label not in trained]:
-                    warnings.warn(_of_test_rows_only(untrained), RunWarning, stacklevel=2)
-        elif classes is not None:
+        is_regression = _is_regression(task, y, targets)
+        if is_regression and classes is not None:
             raise DataError("a regression has no classes")
-        else:
-            refuse_missing(targets, "y")
-            if test_targets is not None:
-                refuse_missing(test_targets, "test y")
-        self.clients: list[Any] | None = None
-        client_names: list[str] | None = None
-        test_clients = None
-        of_clients = of_test_clients = None
-        if clients is not None:
-            own = as_vector(clients, "clients")
-            if held_out is not None and len(held_out) == 2:
-                raise DataError("the training rows have clients and the test rows none; pass test=(X, y, clients)")
-            if held_out is not None and len(held_out) == 3:
-                test_clients = as_vector(held_out[2], "test clients")
-            refuse_missing(own, "clients")
-            if test_clients is not None:
-                refuse_missing(test_clients, "test clients")
-            self.clients = _distinct(own, test_clients, "clients")
-            called = [str(client) for client in self.clients]
-            # Where two have one name, there are numbers only.
-            client_names = called if len(set(called)) == len(called) else None
-            of_clients = as_indices(own, self.clients, "clients")
-            if test_clients is not None:
-                of_test_clients = as_indices(test_clients, self.clients, "test clients")
-        elif held_out is not None and len(held_out) == 3:
-            raise DataError("the test rows have clients and the training rows none; pass clients=")
-        of_groups = None
-        if groups is not None:
-            of_groups = as_units(groups, len(targets), "groups")
+        of_y = "y" if is_regression else "labels"
+        refuse_missing(targets, of_y)
+        if test_targets is not None:
+            refuse_missing(test_targets, f"test {of_y}")
+        self.classes: list[Any] | None = None
+        if not is_regression and classes is not None:
+            self.classes = as_names(classes, "classes")
+        elif not is_regression:
+            self.classes = _distinct(targets, test_targets, of_y)
+            for note in _notes_on_classes(self.classes, targets, test_targets, is_supposed=task is None):
+                warnings.warn(note, RunWarning, stacklevel=2)
+        assigned = _clients_of(clients, held_out)
+        self.clients: list[Any] | None = assigned.clients
+        of_groups = None if groups is None else as_units(groups, len(targets), "groups")
 
         def rows(
             X: Any,
@@ -264,10 +220,10 @@ class Data:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
             else:
                 labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
-            named_clients = None if of_clients is None else (of_clients, client_names)
+            named_clients = None if of_clients is None else (of_clients, assigned.names)
             return RawRows(name, features, shape, names, labels, values, named_clients, of_groups)
 
-        train = rows(X, targets, of_clients, of_groups, "features")
+        train = rows(X, targets, assigned.of_train, of_groups, "features")
         if held_out is None or test_targets is None:
             share = float(test) if not isinstance(test, tuple) else 0.0
             self._rows = Rows.split(train, share, seed, normalise)
@@ -276,7 +232,7 @@ class Data:
             found = columns_of(held_out[0], "test rows") or []
             is_renamed = own_names is not None and names is not None and set(names).issubset(found)
             table = in_order_of(names if is_renamed or own_names is None else own_names, held_out[0], "test rows")
-            held = rows(table, test_targets, of_test_clients, None, "test features")
+            held = rows(table, test_targets, assigned.of_test, None, "test features")
             self._rows = Rows.of(train, held, normalise)
         self.name = name
 
@@ -296,6 +252,97 @@ class Data:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
         of = "" if self.clients is None else f", {len(self.clients)} clients"
         return f"Data({train} training rows, {test} test rows, {what}{of})"
+
+
+def _held_out(test: float | tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The test rows where they are given; None where they are a share of the rows.
+
+    Raises
+    ------
+    DataError
+        `test` is neither.
+    """
+    if isinstance(test, tuple) and len(test) in (2, 3):
+        return test
+    if isinstance(test, tuple) or isinstance(test, bool) or not isinstance(test, numbers.Real):
+        raise DataError("test must be a share of the rows, (X, y) or (X, y, clients)")
+    if not 0 < test < 1:
+        raise DataError(f"test is {test}; a share of the rows is above 0 and below 1, such as 0.2")
+    return None
+
+
+def _is_regression(task: str | None, y: Any, targets: NDArray[Any]) -> bool:
+    """Whether the targets, of which `targets` has the values, are real numbers: by the task, or by their types.
+
+    Raises
+    ------
+    DataError
+        There is no such task.
+    """
+    if task not in ("classification", "regression", None):
+        raise DataError(f'task is "{task}"; it must be "classification" or "regression"')
+    return _are_real(y, targets) if task is None else task == "regression"
+
+
+def _notes_on_classes(
+    classes: list[Any], targets: NDArray[Any], test_targets: NDArray[Any] | None, *, is_supposed: bool
+) -> list[str]:
+    """What may not be meant where the classes are those of the labels, and the task is supposed from them."""
+    notes = []
+    if is_supposed and len(classes) > MOST_CLASSES and _are_integers(targets):
+        notes.append(
+            f"y has {len(classes)} different whole numbers, which are taken for classes; say "
+            'task="classification" if they are, and task="regression" if not'
+        )
+    if test_targets is not None:
+        trained = set(_distinct(targets, None, "labels"))
+        if untrained := [label for label in classes if label not in trained]:
+            notes.append(_of_test_rows_only(untrained))
+    return notes
+
+
+class _Assigned(NamedTuple):
+    """The clients of the rows."""
+
+    clients: list[Any] | None
+    """The clients, sorted; None without clients."""
+    names: list[str] | None = None
+    """Their texts, where no two have the same."""
+    of_train: NDArray[np.int64] | None = None
+    """The client of each training row."""
+    of_test: NDArray[np.int64] | None = None
+    """The client of each test row, where the test rows are given."""
+
+
+def _clients_of(clients: Any, held_out: tuple[Any, ...] | None) -> _Assigned:
+    """The clients of training rows, and of test rows (X, y, clients).
+
+    Raises
+    ------
+    DataError
+        Some rows have clients and others none, or values are no clients.
+    """
+    has_test_clients = held_out is not None and len(held_out) == 3
+    if clients is None and has_test_clients:
+        raise DataError("the test rows have clients and the training rows none; pass clients=")
+    if clients is None:
+        return _Assigned(None)
+    train = as_vector(clients, "clients")
+    if held_out is not None and not has_test_clients:
+        raise DataError("the training rows have clients and the test rows none; pass test=(X, y, clients)")
+    test = None if held_out is None else as_vector(held_out[2], "test clients")
+    refuse_missing(train, "clients")
+    if test is not None:
+        refuse_missing(test, "test clients")
+    known = _distinct(train, test, "clients")
+    texts = [str(client) for client in known]
+    return _Assigned(
+        known,
+        # Where two have one name, there are numbers only.
+        texts if len(set(texts)) == len(texts) else None,
+        as_indices(train, known, "clients"),
+        None if test is None else as_indices(test, known, "test clients"),
+    )
 
 
 def _refuse_names_of_others(names: list[str], columns: list[str] | None) -> None:
