@@ -59,7 +59,7 @@ fn _fedstein(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sites::serve, module)?)?;
     module.add_function(wrap_pyfunction!(sites::site_answers, module)?)?;
     module.add_function(wrap_pyfunction!(sites::split, module)?)?;
-    module.add_function(wrap_pyfunction!(scored::holds_report, module)?)?;
+    module.add_function(wrap_pyfunction!(scored::takes_report, module)?)?;
     module.add_function(wrap_pyfunction!(scores::bins, module)?)?;
     module.add_function(wrap_pyfunction!(scores::brier, module)?)?;
     module.add_function(wrap_pyfunction!(scores::brier_parts, module)?)?;

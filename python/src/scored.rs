@@ -27,10 +27,10 @@ pub struct Scored {
     rendered: OnceLock<Rendered>,
 }
 
-/// Whether a directory has the `report.json` of a report.
+/// Whether a report may be written into a directory in the place of what is there.
 #[pyfunction]
-pub fn holds_report(directory: PathBuf) -> bool {
-    report::holds_report(&directory)
+pub fn takes_report(directory: PathBuf) -> bool {
+    report::takes_report(&directory)
 }
 
 /// The names of groups, and the position in them of each row's group, `[n]`.

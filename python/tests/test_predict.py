@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import io
 import json
 import re
@@ -236,8 +237,7 @@ def test_numbers_of_32_and_16_bits_become_their_shortest_texts() -> None:
 
 
 def test_decimals_of_a_database_are_written_as_the_runs_numbers() -> None:
-    column = np.array(
-        [Decimal("0.10"), Decimal("2.00"), Decimal("NaN"), Decimal("-2.5E-3"), Decimal("1E3")], dtype=object
-    )
+    column = np.array([*map(Decimal, ["0.10", "2.00", "NaN", "-2.51E-3", "1E3", "1000000000000000.0"])], dtype=object)
     keys = {"decimal": ",", "date_format": "YYYY-MM-DD"}
-    assert _cells._texts(column, "dose", keys, []) == ["0,1", "2", "", "-0,0025", "1000"]
+    with decimal.localcontext(prec=1):
+        assert _cells._texts(column, "dose", keys, []) == ["0,1", "2", "", "-0,00251", "1000", "1000000000000000"]

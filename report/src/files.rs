@@ -208,6 +208,16 @@ pub fn is_staging(name: &str) -> bool {
     name.strip_prefix(STAGING).is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
+/// The names in a directory, without those of content that a process was writing.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn names_in(directory: &Path) -> io::Result<Vec<String>> {
+    let names =
+        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    names.filter(|name| !name.as_ref().is_ok_and(|name| is_staging(name))).collect()
+}
+
 /// Whether this is the name of a temporary file of one of these files, which a killed process has left; see [`write_atomic`].
 pub fn is_temporary(name: &str, files: &[&str]) -> bool {
     let of = |file: &&str| {

@@ -98,4 +98,4 @@ pub use svg::{
 };
 pub use text::decimals;
 pub use verdict::{CalibrationVerdict, VerdictKind};
-pub use write::{FILES, Rendered, ReportFiles, holds_report, overall, overall_of_groups, render, verdict, write};
+pub use write::{FILES, Rendered, ReportFiles, overall, overall_of_groups, render, takes_report, verdict, write};

@@ -487,6 +487,22 @@ fn a_report_of_pooled_sums_has_the_numbers_of_the_report_of_all_rows() {
 }
 
 #[test]
+fn sites_of_particles_that_are_not_judged_have_their_personal_predictors_or_the_reason_that_there_are_none() {
+    let (predictions, scores) = (predictions(), sums(0, 60));
+    let page_of = |own| {
+        let sites = vec![SiteScores::of_sums("north".into(), 0, &scores, own)];
+        let content = Content::Sums { scores: &scores, uncertainty: UncertaintySummary::of_sums(&scores, 1) };
+        let run = Some(RunSummary { sites, not_judged: Some("A part is untrained.".into()), ..run() });
+        render(&Report { content, ..report(&predictions, run) }).unwrap().html
+    };
+    let reason = "evaluation.personal = true lets the sites do so";
+    let (with, without) = (page_of(Some(&scores)), page_of(None));
+    assert!(with.contains("Each site&#39;s personal predictor") || with.contains("Each site's personal predictor"));
+    assert!(!with.contains(reason) && without.contains(reason));
+    assert!(!without.contains("personal predictor on the same rows"));
+}
+
+#[test]
 fn a_regression_has_a_report_of_pooled_sums_too() {
     let target: Vec<f64> = (0..90).map(|i| (f64::from(i) / 7.0).sin()).collect();
     // Sums do not tell the mean error: it is 0 here.

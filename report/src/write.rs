@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::error::ReportError;
-use crate::files::{FileError, read_regular, remove_if_there, write_atomic};
+use crate::files::{FileError, names_in, read_regular, remove_if_there, write_atomic};
 use crate::overall::Overall;
 use crate::report::Report;
 use crate::site_scores::SiteScores;
@@ -191,8 +191,14 @@ pub const FILES: [&str; 13] = [
     "report.html",
 ];
 
+/// Whether a report may be written into a directory in the place of what is there: nothing but the leftovers of killed
+/// processes, or a report. It may not where the directory cannot be read.
+pub fn takes_report(directory: &Path) -> bool {
+    names_in(directory).is_ok_and(|names| names.is_empty()) || holds_report(directory)
+}
+
 /// Whether a directory has the `report.json` of a report.
-pub fn holds_report(directory: &Path) -> bool {
+fn holds_report(directory: &Path) -> bool {
     let [json, ..] = FILES;
     let found = read_regular(&directory.join(json)).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let marks = ["schema_version", "title", "task", "definitions", "overall"];

@@ -183,7 +183,7 @@ impl Algorithm for PDsvgdConfig {
                     .into(),
             );
         }
-        Ok(())
+        self.client.density.check_for_factors()
     }
 
     fn one_hot_advice(&self) -> &'static str {

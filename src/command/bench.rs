@@ -47,6 +47,9 @@ fn appended(path: &Path) -> Result<File, CliError> {
 /// Checks where the picture goes, before anything is measured. It replaces nothing but a picture.
 fn check_growth(path: Option<&Path>) -> Result<(), CliError> {
     let Some(path) = path else { return Ok(()) };
+    if path == Path::new("-") {
+        return Err(CliError::Usage("--growth draws a picture into a file; name one, such as growth.svg".into()));
+    }
     output::check_as("--growth", path, true)?;
     let is_picture = || read_regular(path).is_ok_and(|text| text.starts_with("<svg"));
     if path.exists() && !is_picture() {

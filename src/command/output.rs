@@ -10,8 +10,8 @@ use crate::experiment::artifact::write_text;
 use crate::experiment::created::Created;
 use crate::experiment::inventory::{self, is_run};
 use crate::experiment::run_dir;
-use crate::report::files::{STAGING, can_be_written, directory_of, is_staging};
-use crate::report::holds_report;
+use crate::report::files::{STAGING, can_be_written, directory_of, names_in};
+use crate::report::takes_report;
 
 /// Writes a text: to standard output for `-`, into a pipe or a device as it is, otherwise to a file that does not exist yet,
 /// or with `force` in the place of a regular file.
@@ -138,13 +138,6 @@ pub(super) fn not_created(path: &Path, error: &io::Error) -> CliError {
     CliError::Usage(format!("`{}` cannot be created: {error}; choose another with --out", path.display()))
 }
 
-/// The names in a directory, without those of content that a process was writing; none where it cannot be read.
-fn names_in(path: &Path) -> Vec<String> {
-    let entries = path.read_dir().into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| !is_staging(name)).collect()
-}
-
 /// Checks that a directory of files may be written: a new or an empty one, or with `force` one that exists.
 ///
 /// # Errors
@@ -156,7 +149,7 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
         return refuse("is a link; name where the report goes with --out");
     }
     check_place(path)?;
-    if !force && !names_in(path).is_empty() {
+    if !force && !names_in(path).unwrap_or_default().is_empty() {
         return refuse("exists and is not empty; choose another with --out or replace it with --force");
     }
     match path.is_dir() {
@@ -174,7 +167,7 @@ pub(super) fn check_directory(path: &Path, force: bool) -> Result<(), CliError> 
 pub(super) fn check_report(path: &Path, force: bool) -> Result<(), CliError> {
     check_directory(path, force)?;
     let is_of_run = || path.file_name().is_some_and(|name| name == run_dir::REPORT) && is_run(directory_of(path));
-    if names_in(path).is_empty() || holds_report(path) || is_of_run() {
+    if !path.is_dir() || takes_report(path) || is_of_run() {
         return Ok(());
     }
     Err(CliError::Usage(format!(
@@ -193,7 +186,7 @@ pub(super) fn check_report(path: &Path, force: bool) -> Result<(), CliError> {
 /// As [`check_directory`]; or with `force` the directory holds something that is not of this content.
 pub(super) fn check_new_directory(path: &Path, contents: &[&str], mark: &Path, force: bool) -> Result<(), CliError> {
     check_directory(path, force)?;
-    let names = names_in(path);
+    let names = names_in(path).unwrap_or_default();
     let found = match names.iter().find(|name| !contents.contains(&name.as_str())) {
         Some(stranger) => format!("holds `{stranger}`"),
         None if !names.is_empty() && !path.join(mark).is_file() => format!("holds no `{}`", mark.display()),

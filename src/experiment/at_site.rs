@@ -18,7 +18,7 @@ use crate::array::{Array, Values};
 use crate::backend::{AnyBackend, BackendError, Session};
 use crate::checkpoint::State;
 use crate::datasets::{Dataset, Encoding, ModelCard, Rotation, SecondMoment, TrainTest, unit_count};
-use crate::error::{RunError, words_of_panic};
+use crate::error::RunError;
 use crate::federation::client_evaluator::ClientEvaluator;
 use crate::federation::held_out::{CalibrationRows, HeldOut};
 use crate::federation::prior_correction::PriorCorrection;
@@ -100,10 +100,11 @@ impl SiteClient {
             Err(reason) => return seal_failure(0, &envelope, reason),
         };
         let (run, number) = (opened.run, opened.number);
-        let answered = catch_unwind(AssertUnwindSafe(|| self.respond(opened))).unwrap_or_else(|panic| {
-            // What the panic has left in memory is undefined: the next message begins with the site's directory.
+        let answered = catch_unwind(AssertUnwindSafe(|| self.respond(opened))).unwrap_or_else(|_| {
+            // What the panic has left in memory is undefined: the next message begins with the site's directory. Its words,
+            // which may have values of rows, stay at the site: they were printed there.
             self.run = None;
-            Err(format!("its computation panicked: {}", words_of_panic(&*panic).unwrap_or("without a message")))
+            Err("its computation panicked; what it said is in the output of the site".to_owned())
         });
         let sealed = answered.and_then(|(content, arrays)| seal(run, number, content, &arrays));
         sealed.unwrap_or_else(|reason| seal_failure(run, &envelope, self.site.without_paths(&reason)))

@@ -113,10 +113,8 @@ impl RunDir {
             fs::remove_dir_all(&former).map_err(io_error("remove", &former))?;
         }
         // Of this directory other processes may have set files aside too, and been killed before they removed them.
-        if self.existed {
-            for aside in set_aside_before(&self.path)? {
-                fs::remove_dir_all(&aside).map_err(io_error("remove", &aside))?;
-            }
+        for aside in set_aside_before(&self.path)? {
+            fs::remove_dir_all(&aside).map_err(io_error("remove", &aside))?;
         }
         Ok(())
     }
@@ -242,7 +240,9 @@ fn set_aside_before(path: &Path) -> Result<Vec<PathBuf>, RunDirError> {
     let full = full(path)?;
     let directory = full.parent().unwrap_or(&full);
     let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
-    let of_it = |aside: &PathBuf| former_place(aside).is_some_and(|place| place == full);
+    // A place is known by the readable form of its name.
+    let of_it =
+        |aside: &PathBuf| former_place(aside).is_some_and(|place| place.to_string_lossy() == full.to_string_lossy());
     Ok(entries.map(|entry| entry.path()).filter(of_it).collect())
 }
 

@@ -14,6 +14,7 @@ use super::messages::{
     PullObjectReply, PullReply, PullRequest, PushObjectReply, PushObjectRequest, PushReply, PushRequest,
     RegisterRequest,
 };
+use super::objects::LARGEST_MIB;
 use super::wire::Message;
 
 /// The seconds between heartbeats that a node announces; the SuperLink takes it for gone after twice that time.
@@ -200,7 +201,9 @@ impl Fleet {
         }
         let post = post.header("content-type", FORM).header("accept", FORM);
         let post = post.config().timeout_global(within).build();
-        let mut answer = post.send(request.encoded()).map_err(|error| self.failed(error))?;
+        let request = request.encoded();
+        let bytes = request.len();
+        let mut answer = post.send(request).map_err(|error| self.failed(error))?;
         let status = answer.status().as_u16();
         let most = if status == 200 { most } else { MOST_OF_ERROR };
         let body = answer.body_mut().with_config().limit(most).read_to_vec();
@@ -210,7 +213,7 @@ impl Fleet {
                 "an answer of the SuperLink has more than the {most} bytes that are read"
             ))),
             (200, Err(error)) => Err(self.failed(error)),
-            (status, body) => Err(self.refused(name, status, &body.unwrap_or_default())),
+            (status, body) => Err(self.refused((name, bytes), status, &body.unwrap_or_default())),
         }
     }
 
@@ -231,8 +234,8 @@ impl Fleet {
         }
     }
 
-    /// What an answer other than 200 to a call says.
-    fn refused(&self, call: &str, status: u16, body: &[u8]) -> Refusal {
+    /// What an answer other than 200 to a call, whose request has so many bytes, says.
+    fn refused(&self, (call, bytes): (&str, usize), status: u16, body: &[u8]) -> Refusal {
         #[derive(Default, Deserialize)]
         struct Said {
             #[serde(default)]
@@ -247,8 +250,8 @@ impl Fleet {
             401 => Refusal::Unknown(said),
             403 if OF_RUNS.contains(&call) => Refusal::Ended,
             413 => Refusal::Refused(format!(
-                "{said}: something before it takes no request of this size; its limit must be at least {} MiB",
-                super::objects::LARGEST_MIB
+                "{said}: something before it takes no request of {bytes} bytes; its limit must be at least {} MiB",
+                bytes.div_ceil(1 << 20).max(LARGEST_MIB)
             )),
             404 | 405 | 415 | 501 => self.not_flower(&format!("it answers with status {status}")),
             412 => Refusal::Precondition(said),

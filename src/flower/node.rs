@@ -1,5 +1,6 @@
 //! What a node does: it joins a SuperLink, asks for messages, answers them, and says that it is there.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io::{self, Write};
@@ -17,8 +18,8 @@ use crate::remote::{Limits, Parcel};
 
 /// The time for which a node tries to reach a SuperLink when it starts.
 const FIRST: Duration = Duration::from_secs(60);
-/// The same for a node whose key the SuperLink's operator has registered: one whose process was killed is refused until the
-/// SuperLink takes it for gone, after a minute of silence.
+/// The time for which a node that starts tries again where the SuperLink may have its key from a process that is gone: it
+/// takes such a process for gone after a minute of silence.
 const FIRST_OF_KEY: Duration = Duration::from_secs(120);
 /// The time for which a node that has joined takes answers that are no SuperLink's for its absence.
 const STRANGE: Duration = Duration::from_secs(600);
@@ -54,9 +55,11 @@ impl Node {
     /// The SuperLink cannot be reached, or refuses the node. The error is a sentence.
     pub fn join(fleet: Fleet, registers: bool, limits: Limits) -> Result<Self, String> {
         let node = Self { fleet, id: AtomicU64::new(0), registers, limits };
-        let within = if registers { FIRST } else { FIRST_OF_KEY };
-        let id = patient(|| node.enter(), Some(within)).map_err(|refusal| refusal.reason().to_owned())?;
-        node.id.store(id, Relaxed);
+        let tried = Cell::new(false);
+        let passes = |refusal: &Refusal| matches!(refusal, Refusal::Precondition(_));
+        let id = steadfast(|| node.enter(&tried), Some(FIRST), passes, FIRST_OF_KEY);
+        node.id.store(id.map_err(|refusal| refusal.reason().to_owned())?, Relaxed);
+        let id = node.id();
         match node.fleet.version() {
             Some(version) if is_tested(&version) => say(&format!("node {id} of a SuperLink of Flower {version}")),
             Some(version) => {
@@ -67,12 +70,15 @@ impl Node {
         Ok(node)
     }
 
-    fn enter(&self) -> Result<u64, Refusal> {
+    /// One attempt to join. `tried` says whether an earlier one may have registered the key.
+    fn enter(&self, tried: &Cell<bool>) -> Result<u64, Refusal> {
         let registered = if self.registers { self.fleet.register() } else { Ok(()) };
+        let may_be_there = !self.registers || tried.get();
+        tried.set(tried.get() || matches!(registered, Ok(()) | Err(Refusal::Away(_))));
         if let Err(Refusal::Away(reason)) = registered {
             return Err(Refusal::Away(reason));
         }
-        entered(self.registers, registered, self.fleet.activate())
+        entered(may_be_there, registered, self.fleet.activate())
     }
 
     /// Answers messages until the SuperLink refuses the node.
@@ -80,9 +86,10 @@ impl Node {
     /// # Errors
     /// Why the SuperLink refuses it, in a sentence.
     pub fn work(&self, mut answer: impl FnMut(Parcel) -> Parcel) -> Result<Infallible, String> {
+        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_) | Refusal::Precondition(_));
         let mut last = Instant::now();
         loop {
-            match steadfast(|| self.fleet.pull(self.id()), STRANGE) {
+            match steadfast(|| self.fleet.pull(self.id()), None, is_strange, STRANGE) {
                 Ok(Some((envelope, tree))) => {
                     if let Err(refusal) = self.attend(envelope, &tree, &mut answer) {
                         say(&format!("a message has no answer: {}", refusal.reason()));
@@ -93,9 +100,12 @@ impl Node {
                 Ok(None) | Err(Refusal::Ended) => sleep((last.elapsed() / 10).clamp(SOON, LATE)),
                 Err(Refusal::Unknown(reason)) => {
                     say(&format!("{reason}; joining it anew"));
-                    let id = steadfast(|| self.enter(), STRANGE).map_err(|refusal| refusal.reason().to_owned())?;
-                    self.id.store(id, Relaxed);
-                    say(&format!("node {id}"));
+                    // A proxy, too, may answer that it does not know the node.
+                    let passes = |refusal: &Refusal| is_strange(refusal) || matches!(refusal, Refusal::Unknown(_));
+                    let tried = Cell::new(false);
+                    let id = steadfast(|| self.enter(&tried), None, passes, STRANGE);
+                    self.id.store(id.map_err(|refusal| refusal.reason().to_owned())?, Relaxed);
+                    say(&format!("node {}", self.id()));
                 }
                 Err(Refusal::Away(reason) | Refusal::Precondition(reason) | Refusal::Refused(reason)) => {
                     return Err(reason);
@@ -224,19 +234,29 @@ impl Node {
 }
 
 /// What the answers to a registration and an activation mean together. A key that is registered already, by an attempt whose
-/// answer was lost, is none the worse.
-fn entered(registers: bool, registered: Result<(), Refusal>, activated: Result<u64, Refusal>) -> Result<u64, Refusal> {
+/// answer was lost, is none the worse. [`Refusal::Precondition`] is what may pass with time: where the key `may_be_there`, the
+/// SuperLink may have it from a process, or an attempt of this one, that it does not know to be gone.
+fn entered(
+    may_be_there: bool,
+    registered: Result<(), Refusal>,
+    activated: Result<u64, Refusal>,
+) -> Result<u64, Refusal> {
     activated.map_err(|refusal| match (registered, refusal) {
         (_, Refusal::Away(reason)) => Refusal::Away(reason),
-        (Err(Refusal::Precondition(_)), Refusal::Precondition(reason)) => Refusal::Away(format!(
-            "{reason} An earlier attempt of this node, whose answer was lost, may have joined, which the SuperLink forgets \
-             after a minute"
-        )),
+        (Err(Refusal::Precondition(first)), Refusal::Precondition(reason)) if may_be_there => {
+            Refusal::Precondition(format!(
+                "{first}; {reason}. An earlier attempt of this node, whose answer was lost, may have joined, which the \
+                 SuperLink forgets after a minute"
+            ))
+        }
+        // The SuperLink's operator registers the keys there.
+        (Err(Refusal::Precondition(reason)), _) => Refusal::Refused(reason),
         (Err(refusal), _) => refusal,
-        (Ok(()), Refusal::Precondition(reason)) if !registers => Refusal::Away(format!(
-            "{reason} The key is not registered there, or an earlier process with this key has ended without taking \
+        (Ok(()), Refusal::Precondition(reason)) if may_be_there => Refusal::Precondition(format!(
+            "{reason}. The key is not registered there, or an earlier process with this key has ended without taking \
              leave, which the SuperLink notices after a minute"
         )),
+        (Ok(()), Refusal::Precondition(reason)) => Refusal::Refused(reason),
         (Ok(()), refusal) => refusal,
     })
 }
@@ -287,20 +307,30 @@ fn patient<A>(call: impl Fn() -> Result<A, Refusal>, within: Option<Duration>) -
     }
 }
 
-/// As [`patient`], of a node that has joined: answers that are no SuperLink's, such as those of a proxy in its place while it
-/// starts, are taken for its absence, not longer than `within`.
-fn steadfast<A>(call: impl Fn() -> Result<A, Refusal>, within: Duration) -> Result<A, Refusal> {
+/// As [`patient`], where some refusals `pass` with time, such as the answers of a proxy in the SuperLink's place while it
+/// starts: the call is repeated for as long as `within` after the first of them, or the first since the SuperLink was away.
+fn steadfast<A>(
+    call: impl Fn() -> Result<A, Refusal>,
+    away: Option<Duration>,
+    passes: impl Fn(&Refusal) -> bool,
+    within: Duration,
+) -> Result<A, Refusal> {
+    let was_away = Cell::new(false);
+    let watched = || call().inspect_err(|refusal| was_away.set(was_away.get() || matches!(refusal, Refusal::Away(_))));
     let mut since = None;
     loop {
-        match patient(&call, None) {
-            Err(Refusal::Refused(reason) | Refusal::Precondition(reason))
-                if since.get_or_insert_with(Instant::now).elapsed() < within =>
-            {
-                say(&format!("{reason}; trying again for {} minutes", within.as_secs() / 60));
-                sleep(LONGEST.min(within));
-            }
+        let refusal = match patient(&watched, away) {
+            Err(refusal) if passes(&refusal) => refusal,
             other => return other,
+        };
+        if was_away.take() {
+            since = None;
         }
+        let Some(left) = within.checked_sub(since.get_or_insert_with(Instant::now).elapsed()) else {
+            return Err(refusal);
+        };
+        say(&format!("{}; trying again for {:.0} s", refusal.reason(), left.as_secs_f64()));
+        sleep(LONGEST.min(left.max(SOON)));
     }
 }
 
@@ -312,8 +342,6 @@ fn say(line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     #[test]
@@ -343,34 +371,58 @@ mod tests {
     fn a_node_whose_answers_were_lost_tries_again_and_one_that_is_refused_does_not() {
         let (away, unknown) = (|| Refusal::Away("away".into()), || Refusal::Unknown("unknown".into()));
         let precondition = || Refusal::Precondition("412".into());
-        let is_away = |found: Result<u64, Refusal>| matches!(found, Err(Refusal::Away(_)));
-        for registers in [true, false] {
-            assert_eq!(entered(registers, Ok(()), Ok(7)), Ok(7));
-            assert!(is_away(entered(registers, Ok(()), Err(away()))));
+        let may_pass = |found: Result<u64, Refusal>| matches!(found, Err(Refusal::Precondition(_)));
+        for may_be_there in [true, false] {
+            assert_eq!(entered(may_be_there, Ok(()), Ok(7)), Ok(7));
+            assert_eq!(entered(may_be_there, Ok(()), Err(away())), Err(away()));
+            assert_eq!(entered(may_be_there, Err(unknown()), Err(precondition())), Err(unknown()));
+            // The key is registered by an attempt whose answer, or whose activation, was lost.
+            assert_eq!(entered(may_be_there, Err(precondition()), Ok(7)), Ok(7));
+            assert_eq!(entered(may_be_there, Err(precondition()), Err(away())), Err(away()));
         }
-        // The key is registered by an attempt whose answer, or whose activation, was lost.
-        assert_eq!(entered(true, Err(precondition()), Ok(7)), Ok(7));
-        assert!(is_away(entered(true, Err(precondition()), Err(away()))));
-        assert!(is_away(entered(true, Err(precondition()), Err(precondition()))));
+        assert!(may_pass(entered(true, Err(precondition()), Err(precondition()))));
         // The operator's key is not registered, or in use.
-        assert!(is_away(entered(false, Ok(()), Err(precondition()))));
-        assert_eq!(entered(true, Err(unknown()), Err(precondition())), Err(unknown()));
-        assert_eq!(entered(true, Ok(()), Err(precondition())), Err(precondition()));
+        assert!(may_pass(entered(true, Ok(()), Err(precondition()))));
+        assert_eq!(entered(false, Ok(()), Err(precondition())), Err(Refusal::Refused("412".into())));
+    }
+
+    #[test]
+    fn the_key_of_a_first_attempt_that_a_superlink_with_registered_keys_refuses_is_refused_in_its_words() {
+        let (registered, activated) = ("All SuperNodes must be registered via the CLI", "Failed to activate SuperNode");
+        let refused = (Err(Refusal::Precondition(registered.into())), Err(Refusal::Precondition(activated.into())));
+        assert_eq!(entered(false, refused.0, refused.1), Err(Refusal::Refused(registered.into())));
     }
 
     #[test]
     fn an_answer_that_is_no_superlinks_does_not_end_a_node_that_has_joined() {
+        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_));
         let calls = Cell::new(0);
         let strange_once = || {
             calls.set(calls.get() + 1);
             if calls.get() == 1 { Err(Refusal::Refused("a page".into())) } else { Ok(calls.get()) }
         };
-        assert_eq!(steadfast(strange_once, Duration::from_millis(1)), Ok(2));
+        assert_eq!(steadfast(strange_once, None, is_strange, Duration::from_millis(100)), Ok(2));
         let strange = || Err::<(), _>(Refusal::Refused("a page".into()));
-        assert_eq!(steadfast(strange, Duration::from_millis(1)), Err(Refusal::Refused("a page".into())));
+        assert_eq!(steadfast(strange, None, is_strange, Duration::ZERO), strange());
         // What says that the node is not known is an answer.
         let unknown = || Err::<(), _>(Refusal::Unknown("who".into()));
-        assert_eq!(steadfast(unknown, Duration::from_secs(1)), Err(Refusal::Unknown("who".into())));
+        assert_eq!(steadfast(unknown, None, is_strange, Duration::from_secs(1)), unknown());
+    }
+
+    #[test]
+    fn the_time_for_answers_that_are_no_superlinks_begins_anew_after_an_absence() {
+        let calls = Cell::new(0);
+        // The second page comes after the absence, which lasts longer than pages are taken for one.
+        let answers = || {
+            calls.set(calls.get() + 1);
+            match calls.get() {
+                1 | 3 => Err(Refusal::Refused("a page".into())),
+                2 => Err(Refusal::Away("away".into())),
+                calls => Ok(calls),
+            }
+        };
+        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_));
+        assert_eq!(steadfast(answers, None, is_strange, Duration::from_millis(300)), Ok(4));
     }
 
     #[test]

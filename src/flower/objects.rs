@@ -30,7 +30,7 @@ use crate::remote::{Limits, npy, shown};
 
 /// The number of bytes of an array's chunks, but for the last one.
 const CHUNK: usize = 5 << 20;
-/// The size in MiB below which all requests are: a piece with its head.
+/// The size in MiB below which all requests are but those with the names of very many columns: a piece with its head.
 pub(super) const LARGEST_MIB: usize = 6;
 /// The largest number of objects of a message that is read.
 const MOST_OBJECTS: usize = 1 << 16;

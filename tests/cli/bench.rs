@@ -22,6 +22,7 @@ fn invalid_arguments_of_bench_are_refused() {
     place.refuses("bench --growth --only W1", &["--growth", "--only"]);
     place.refuses("bench --only W3 --json no/such/times.jsonl", &["cannot write no/such/times.jsonl"]);
     // Nothing is measured for a file that cannot be written, or is not replaced.
+    place.refuses("bench --growth -", &["--growth draws a picture into a file"]);
     place.refuses("bench --growth no/such/g.svg", &["--growth `no/such/g.svg`", "no directory `no/such`"]);
     place.refuses("bench --record no/such/b.json", &["--record `no/such/b.json`", "no directory `no/such`"]);
     place.write("notes.txt", "of the user");

@@ -342,11 +342,12 @@ fn a_value_out_of_range_is_answered_with_the_range() {
 #[test]
 fn factors_need_a_density_that_counts_as_zero_in_all_rounds_or_in_none() {
     let with = |keys: &str| format!("[algorithm]\nkde = \"reference\"\nkde_bandwidth = \"median\"\n{keys}");
-    for keys in ["kind = \"u-dsvgd\"", "kind = \"dsvgd\"\nfactors = \"paper\""] {
-        let message = error(&with(keys));
+    let keys = ["u-dsvgd\"", "dsvgd\"\nfactors = \"paper\"", "p-dsvgd\"", "p-dsvgd\"\nfactors = \"with-prior\""];
+    for keys in keys.map(|kind| format!("kind = \"{kind}")) {
+        let message = error(&with(&keys));
         assert!(message.contains("the factors would lose their prior"), "{keys}: {message}");
-        load_with(&with(keys).replace("\"median\"", "0.55"), &[]).unwrap();
-        load_with(&with(keys).replace("\"reference\"", "\"exact\""), &[]).unwrap();
+        load_with(&with(&keys).replace("\"median\"", "0.55"), &[]).unwrap();
+        load_with(&with(&keys).replace("\"reference\"", "\"exact\""), &[]).unwrap();
     }
     load_with(&with("kind = \"dsvgd\""), &[]).unwrap();
 }

@@ -103,8 +103,11 @@ def _text(value: Any, decimal: str, date_format: str, words: Mapping[bool, str])
         is_whole = number.is_integer() and abs(number) < 1e15
         return str(int(number)) if is_whole else _shortest(value).replace(".", decimal)
     if isinstance(value, Decimal) and value.is_finite():
-        is_whole = value == value.to_integral_value() and abs(value) < 10**15
-        return str(int(value)) if is_whole else format(value.normalize(), "f").replace(".", decimal)
+        # No operation here rounds to the precision of the caller's context.
+        if value == value.to_integral_value() and value.copy_abs() < 10**15:
+            return str(int(value))
+        digits = format(value, "f")
+        return (digits.rstrip("0").rstrip(".") if "." in digits else digits).replace(".", decimal)
     if isinstance(value, datetime.date):
         parts = {"YYYY": f"{value.year:04}", "MM": f"{value.month:02}", "DD": f"{value.day:02}"}
         day = re.sub("YYYY|MM|DD", lambda part: parts[part[0]], date_format)

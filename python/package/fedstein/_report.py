@@ -28,7 +28,7 @@ from ._arrays import (
     in_order_of_categories,
 )
 from ._data import columns_of
-from ._fedstein import ConfigError, DataError, Scored, holds_report
+from ._fedstein import ConfigError, DataError, Scored, takes_report
 from ._names import places_in_classes, places_in_columns, table_of
 
 __all__ = ["Report", "report", "report_regression"]
@@ -245,7 +245,7 @@ class Report:
             A file cannot be written.
         """
         path = as_path(directory, "directory")
-        if path.is_dir() and any(path.iterdir()) and not holds_report(path):
+        if path.is_dir() and not takes_report(path):
             raise ConfigError(f"`{path}` is not empty and holds no report of fedstein; choose another directory")
         return Path(self._source.save(path))
 

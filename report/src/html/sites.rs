@@ -42,6 +42,11 @@ pub(super) fn section(
             Some(SiteScores { evaluation, bins: Vec::new(), gap_interval: None, own: None, clusters, ..site.clone() })
         };
         table(body, "Site", &sites.iter().filter_map(own).collect::<Vec<_>>());
+    } else if !are_judged {
+        body.paragraph(
+            "These particles are not judged, and no site scored a personal predictor: evaluation.personal = true lets the \
+             sites do so.",
+        );
     }
 }
 

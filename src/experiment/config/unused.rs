@@ -1,8 +1,8 @@
 //! Keys that have no effect, because of what other keys say.
 
-use fedstein_schema::{UnusedKeys, list};
+use fedstein_schema::{NumberOr, UnusedKeys, list};
 
-use super::{Config, OptimizerConfig, Own, RobustRule, Rotate, is_of_data_set};
+use super::{Config, OptimizerConfig, Own, RobustRule, Rotate, SameKde, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::datasets::DataConfig;
 use crate::federation::faults::Fault;
@@ -46,7 +46,8 @@ impl Config {
         let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
         // The divergence of a toy's particles has the same bandwidth (`evaluation.kde_bandwidth` = "same").
         let is_toy = data.is_some_and(|data| data.is_toy());
-        let has_use = |key: &&String| is_toy && *key == "algorithm.kde_bandwidth";
+        let follows = matches!(self.evaluation.kde_bandwidth, NumberOr::Rule(SameKde::Same));
+        let has_use = |key: &&String| is_toy && follows && *key == "algorithm.kde_bandwidth";
         let of_section = |(section, unused)| {
             of_section(section, unused, &changed.iter().filter(|key| !has_use(key)).cloned().collect::<Vec<_>>())
         };
