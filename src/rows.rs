@@ -334,6 +334,28 @@ mod tests {
     }
 
     #[test]
+    fn every_visit_of_a_client_draws_other_iid_batches() {
+        let mut minibatches = Minibatches::new(Order::Iid, 100, 10, Streams::new(3), 1);
+        let mut first = |round: usize| {
+            minibatches.start_visit(round);
+            minibatches.next_batch().to_vec()
+        };
+        assert_ne!(first(5), first(6));
+    }
+
+    #[test]
+    fn every_client_has_an_order_of_its_own() {
+        for order in [Order::EpochPermutation, Order::Iid] {
+            let first = |client: usize| {
+                let mut minibatches = Minibatches::new(order, 100, 10, Streams::new(3), client);
+                minibatches.start_visit(5);
+                minibatches.next_batch().to_vec()
+            };
+            assert_ne!(first(0), first(1), "{order:?}");
+        }
+    }
+
+    #[test]
     fn reading_continues_at_the_saved_position() {
         for order in [Order::EpochPermutation, Order::SequentialRestart, Order::Iid] {
             for batches in 0..9 {

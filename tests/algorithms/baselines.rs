@@ -178,6 +178,28 @@ fn pmd_reaches_the_posterior_of_the_toy_and_stays_there() {
     }
 }
 
+/// PMD of twelve particles on the toy.
+fn twelve(rounds: usize, steps: usize, more: &str) -> Experiment {
+    toy(3, rounds, &format!("kind = \"pmd\"\nparticles = 12\nlocal_steps = {steps}\nbatch = 2\n{more}"))
+}
+
+#[test]
+fn the_mirror_steps_of_pmd_are_counted_over_all_rounds() {
+    // γ_t = min(γ_max, c/t) and the draws of step t follow from t alone.
+    assert!(common::bits(&outcome(&twelve(6, 1, ""))) == common::bits(&outcome(&twelve(1, 6, ""))));
+}
+
+#[test]
+fn a_mirror_step_of_length_zero_moves_no_particle() {
+    // Then all weights are equal: every particle has one child, which is not jittered.
+    let start = values(common::Built::new(&twelve(1, 6, "")).server.particles());
+    for key in ["max_step", "step_decay"] {
+        let got = values(&outcome(&twelve(1, 6, &format!("{key} = 1e-300"))).particles);
+        assert!(got == start, "{key}: {got:?}, not {start:?}");
+    }
+    assert!(values(&outcome(&twelve(1, 6, "")).particles) != start, "the usual steps move nothing");
+}
+
 #[test]
 fn pmd_separates_the_classes_of_twonorm() {
     let run = outcome(&twonorm(5, 1, "kind = \"pmd\"\nparticles = 100\nlocal_steps = 200\nbatch = 100"));

@@ -72,6 +72,11 @@ impl Driven {
 /// An experiment in f64 on these CSV rows, with a column `site` of the clients and a target `y`; `keys` are those of
 /// `[algorithm]` and the sections after it. Test rows have the header of the training rows.
 pub fn sites(header: &str, rows: &str, test: &str, keys: impl Display) -> (Experiment, TempDir) {
+    sites_of("regression", header, rows, test, keys)
+}
+
+/// As [`sites`], for this task.
+pub fn sites_of(task: &str, header: &str, rows: &str, test: &str, keys: impl Display) -> (Experiment, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, rows: &str| {
         let path = dir.path().join(name);
@@ -88,7 +93,7 @@ pub fn sites(header: &str, rows: &str, test: &str, keys: impl Display) -> (Exper
         path = {path:?}
         test_path = {test:?}
         target = "y"
-        task = "regression"
+        task = "{task}"
         client_column = "site"
         normalise = "none"
         [partition]

@@ -3,6 +3,7 @@
 
 mod algorithms;
 mod baselines;
+mod bounds;
 #[path = "../common/mod.rs"]
 mod common;
 mod driven;
@@ -20,3 +21,4 @@ mod personal_fedwba;
 mod personal_frequentist;
 mod personal_gp;
 mod variants;
+mod visits;

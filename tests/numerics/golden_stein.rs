@@ -1,7 +1,7 @@
 //! Golden cases of kernels, bandwidth rules, directions, AdaGrad steps and density estimates: exact numbers that other
 //! programs computed (`tests/golden/README.md`), in f64 and in f32.
 
-use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, particles, values};
+use crate::common::{Case, Tolerance, assert_close, experiment, flat, golden, matrix, particles, values};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -343,6 +343,32 @@ fn density_estimates_on_flex_in_f64() {
 #[test]
 fn density_estimates_on_flex_in_f32() {
     check_kde(Precision::F32);
+}
+
+#[test]
+fn the_median_rule_makes_the_kernel_of_a_density_that_of_svgd() {
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
+    let lambda = |rows: Array2<f64>| {
+        let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Median };
+        Kde::new(&particles(&rows, &session), config).unwrap().lambda()
+    };
+    // Of the nine r² 0, 0, 0, 2, 2, 2, 2, 4, 4 the fifth is 2: h = 2/ln 4, and exp(−r²/h) = exp(−r²/2λ²).
+    let three = ndarray::array![[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]];
+    // One centre has no distance: h = 1.
+    let one = ndarray::array![[3.0, -1.0]];
+    let got = [lambda(three), lambda(one)];
+    let want = [0.8493218002880191, std::f64::consts::FRAC_1_SQRT_2];
+    assert_close(&got, &want, Tolerance { rtol: 1e-14, atol: 0.0 }, "λ");
+}
+
+#[test]
+fn the_words_of_a_config_are_the_rules_of_the_bandwidth() {
+    for (word, rule) in [("median", KdeBandwidth::Median), ("scott", KdeBandwidth::Scott)] {
+        for kind in ["dsvgd", "pmd"] {
+            let config = experiment(&format!("[algorithm]\nkind = \"{kind}\"\nkde_bandwidth = \"{word}\"")).config;
+            assert_eq!(config.algorithm.kde_bandwidth(), Some(rule), "{kind}, {word}");
+        }
+    }
 }
 
 #[test]

@@ -30,25 +30,25 @@ const NOT_OPTIMISED: [&str; 7] = ["sgld", "dsgld", "pvi", "gvi", "pmd", "npv", "
 
 /// The deviations from the default config.
 #[derive(Clone, Copy, Debug)]
-struct Edge<'a> {
+pub(crate) struct Edge<'a> {
     /// Keys of `[algorithm]` and their values; those that a kind does not have are left out.
-    algorithm: &'a [(&'a str, &'a str)],
+    pub(crate) algorithm: &'a [(&'a str, &'a str)],
     /// The section `[partition]`.
-    partition: &'a str,
+    pub(crate) partition: &'a str,
     /// Further sections.
-    more: &'a str,
+    pub(crate) more: &'a str,
     /// Whether all rows have the same features.
-    constant: bool,
+    pub(crate) constant: bool,
 }
 
-const USUAL: Edge = Edge { algorithm: &[], partition: "clients = 3", more: "", constant: false };
+pub(crate) const USUAL: Edge = Edge { algorithm: &[], partition: "clients = 3", more: "", constant: false };
 
 /// Sizes at which a run takes a few milliseconds.
 const SMALL: [(&str, &str); 5] =
     [("particles", "4"), ("local_steps", "3"), ("distill_steps", "2"), ("server_steps", "2"), ("batch", "4")];
 
 /// Twenty-four training rows and eight of test, of two classes or with a number as target.
-fn write_rows(dir: &Path, task: &str, constant: bool) {
+pub(crate) fn write_rows(dir: &Path, task: &str, constant: bool) {
     let row = |i: usize| {
         let (a, b) = if constant { (1.5, -0.5) } else { ((i as f64).sin(), (2.0 * i as f64).cos()) };
         let target = if task == "regression" { format!("{}", a + 0.1 * i as f64) } else { ["no", "yes"][i % 2].into() };
@@ -60,7 +60,7 @@ fn write_rows(dir: &Path, task: &str, constant: bool) {
 }
 
 /// The config of an algorithm at an edge.
-fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
+pub(crate) fn text(dir: &Path, kind: &str, task: &str, edge: &Edge) -> String {
     let mut keys = String::new();
     let of_kind = |name: &str| has_key(kind, name);
     let usual = SMALL.iter().filter(|(name, _)| !edge.algorithm.iter().any(|(other, _)| other == name));

@@ -18,6 +18,7 @@ mod program;
 mod resume;
 mod resume_process;
 mod round_evaluator;
+mod row_order;
 mod selection_runs;
 mod site_absent;
 mod site_crashes;

@@ -194,30 +194,115 @@ mod tests {
     use crate::backend::{Flex, Precision, Session};
     use crate::density::kde::KdeMode;
 
-    /// One particle of a logistic regression with four weights and log ξ, all coordinates alike.
-    fn particle(value: f64) -> (Arc<dyn Model>, Particles) {
-        let model: Arc<dyn Model> = Arc::new(Network::new(BlrConfig::new(4)));
-        let session = Session::open::<Flex>(Precision::F64).unwrap();
-        let array = Array { shape: vec![1, 5], values: Values::F64(vec![value; 5]) };
-        let particle = Particles::from_array(&array, model.layout(), &session).unwrap();
-        (model, particle)
+    /// A logistic regression with four weights and log ξ.
+    fn model() -> Arc<dyn Model> {
+        Arc::new(Network::new(BlrConfig::new(4)))
+    }
+
+    /// Particles of that model, each with all coordinates alike.
+    fn particles(values: &[f64]) -> Particles {
+        let (model, session) = (model(), Session::open::<Flex>(Precision::F64).unwrap());
+        let rows = values.iter().flat_map(|value| [*value; 5]).collect();
+        let array = Array { shape: vec![values.len(), 5], values: Values::F64(rows) };
+        Particles::from_array(&array, model.layout(), &session).unwrap()
+    }
+
+    fn density(lambda: f64, kde_damping: f64, kde_clip: f64) -> DensityConfig {
+        DensityConfig { kde: KdeMode::Exact, kde_bandwidth: NumberOr::Fixed(lambda), kde_damping, kde_clip }
+    }
+
+    /// The cavity of one of two clients, with λ = 1 and factors that hold the prior; Θ is `q`, and Θ_k is `t`.
+    fn cavity(q: &[f64], t: &[f64]) -> Cavity {
+        let (model, theta, factor) = (model(), particles(q), particles(t));
+        let start = Start { model: &model, theta: &theta, factor: &factor, visited: true, round: 4, clients: 2 };
+        Cavity::new(Factors::WithPrior, density(1.0, 1.0, 0.0).kde(), &start).unwrap()
+    }
+
+    /// Asserts that every coordinate of each particle is the wanted number.
+    fn assert_alike(got: &Particles, want: &[f64], what: &str) {
+        let got = got.to_array().unwrap().values.to_f64();
+        assert_eq!(got.len(), 5 * want.len(), "{what}");
+        for (row, want) in got.chunks_exact(5).zip(want) {
+            // A few operations of order 1 in f64.
+            assert!(row.iter().all(|value| (value - want).abs() < 1e-12), "{what}: {row:?}, not {want}");
+        }
     }
 
     #[test]
     fn the_clip_is_in_units_of_the_lambda_of_the_configuration() {
-        let (model, theta) = particle(0.5);
-        let (_, factor) = particle(900.0);
+        let (model, theta, factor) = (model(), particles(&[0.5]), particles(&[900.0]));
         let (lambda, clip) = (0.2, 3.0);
-        let (kde, kde_bandwidth) = (KdeMode::Exact, NumberOr::Fixed(lambda));
-        let density = DensityConfig { kde, kde_bandwidth, kde_damping: 1.0, kde_clip: clip };
+        let density = density(lambda, 1.0, clip);
         let bound = clip * 5.0f64.sqrt() / lambda;
         for form in [Factors::WithPrior, Factors::Paper] {
-            let (model, theta, factor) = (&model, &theta, &factor);
-            let start = Start { model, theta, factor, visited: true, round: 4, clients: 8 };
+            let start = Start { model: &model, theta: &theta, factor: &factor, visited: true, round: 4, clients: 8 };
             let cavity = Cavity::new(form, density.kde(), &start).unwrap();
-            let score = cavity.score(density, f64::INFINITY)(theta).unwrap();
-            let norm = score.evaluate(theta).row_norms().unwrap()[0];
+            let score = cavity.score(density, f64::INFINITY)(&theta).unwrap();
+            let norm = score.evaluate(&theta).row_norms().unwrap()[0];
             assert!((norm / bound - 1.0).abs() < 1e-12, "{form:?}: {norm}, not {bound}");
         }
+    }
+
+    /// The share of the farther of two centres with λ = 1, where the other one is nearer by this much in ‖x − θ_j‖².
+    fn farther(nearer: f64) -> f64 {
+        1.0 / (1.0 + (0.5 * nearer).exp())
+    }
+
+    #[test]
+    fn the_score_of_the_cavity_is_damped_before_it_is_clipped() {
+        // q has the centres 0 and 1, whose distance is √5, and both centres of t are at ¼.
+        let (cavity, at) = (cavity(&[0.0, 1.0], &[0.25, 0.25]), particles(&[0.0, 1.0]));
+        let share = farther(5.0);
+        let difference = [share - 0.25, -share + 0.75];
+        for (damping, clip, want) in [
+            (1.0, 0.0, difference),
+            (0.5, 0.0, difference.map(|score| 0.5 * score)),
+            (1.0, 0.1, [-0.1, 0.1]),
+            // Half of −.174 is within the bound, half of .674 is not.
+            (0.5, 0.1, [0.5 * difference[0], 0.1]),
+        ] {
+            let score = cavity.score(density(1.0, damping, clip), f64::INFINITY)(&at).unwrap();
+            assert_alike(&score.evaluate(&at), &want, &format!("damping {damping}, clip {clip}"));
+        }
+    }
+
+    #[test]
+    fn a_factor_is_distilled_from_the_whole_difference() {
+        // At ¼, q_new with centres at ½ and 1½, q with centres at 0 and 1, and t, whose score is 0 there.
+        let (cavity, moved, at) = (cavity(&[0.0, 1.0], &[0.25, 0.25]), particles(&[0.5, 1.5]), particles(&[0.25]));
+        let new = 0.5 + farther(5.0 * (1.5625 - 0.0625)) - 0.25;
+        let old = farther(5.0 * (0.5625 - 0.0625)) - 0.25;
+        let mut score = cavity.factor_score(&moved, f64::INFINITY).unwrap();
+        assert_alike(&score(&at).unwrap().evaluate(&at), &[new - old], "∇ log t_k + ∇ log q_new − ∇ log q");
+    }
+
+    #[test]
+    fn the_effective_sample_size_is_that_of_the_global_density() {
+        // Both centres of q are equally far from ½.
+        for factor in [[0.25, 0.25], [0.0, 900.0]] {
+            let size = cavity(&[0.0, 1.0], &factor).effective_sample_size(&particles(&[0.5])).unwrap().unwrap();
+            assert!((size - 2.0).abs() < 1e-12, "Θ_k = {factor:?}: {size}");
+        }
+    }
+
+    #[test]
+    fn a_factor_has_a_closed_form_where_all_three_densities_are_one_hot() {
+        let closed = |q: &[f64], t: &[f64], new: &[f64]| {
+            cavity(q, t).factor_in_closed_form(&particles(new)).unwrap().map(|factor| {
+                let centres: Vec<f64> = t.iter().zip(new).zip(q).map(|((t, new), q)| t + new - q).collect();
+                assert_alike(&factor, &centres, "Θ_k + Θ_new − Θ");
+            })
+        };
+        // Two centres δ apart in each coordinate: e^(−5δ²/2) < .01 where δ > 1.35723.
+        let two = |from: f64, apart: f64| [from, from + apart];
+        let of_two = |q, t, new| closed(&two(0.0, q), &two(-2.0, t), &two(0.25, new)).is_some();
+        assert!(!of_two(1.35, 1.35, 1.35) && of_two(1.36, 1.36, 1.36));
+        assert!(!of_two(1.0, 1.36, 1.36) && !of_two(1.36, 1.0, 1.36) && !of_two(1.36, 1.36, 1.0));
+        // Of three in a row the one between the others decides: 2e^(−5δ²/2) < .01 where δ > 1.45579.
+        let three = |apart: f64| {
+            let row = |from: f64| [from, from + apart, from + 2.0 * apart];
+            closed(&row(0.0), &row(-2.0), &row(0.25)).is_some()
+        };
+        assert!(!three(1.45) && three(1.46));
     }
 }
