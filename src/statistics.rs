@@ -130,6 +130,14 @@ mod tests {
     }
 
     #[test]
+    fn a_median_of_sorted_values_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median_of_sorted(&[1.0, 2.0, 3.0, 10.0]), Some(2.5));
+        assert_eq!(median_of_sorted(&[1.0, 2.0, 7.0]), Some(2.0));
+        assert_eq!(median_of_sorted(&[4.0]), Some(4.0));
+        assert_eq!(median_of_sorted(&[]), None);
+    }
+
+    #[test]
     fn a_trimmed_mean_leaves_out_both_ends() {
         assert_eq!(trimmed_mean(&mut [1e9, 1.0, 2.0, 3.0, -1e9], 1), 2.0);
         assert_eq!(trimmed_mean(&mut [1.0, 2.0, 6.0], 0), 3.0);

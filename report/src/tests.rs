@@ -5,6 +5,7 @@ mod clients;
 mod clusters;
 mod confusion;
 mod groups;
+mod limits;
 
 use std::fs;
 

@@ -69,6 +69,9 @@ mod tests {
         let steps = |keys: &str| of(keys).steps;
         assert_eq!(steps("kind = \"fedavg\"\nlocal_steps = 7"), 7);
         assert_eq!(steps("kind = \"fedavg\"\nlocal_epochs = 4\nbatch = 100"), 10);
+        // Each step of the shared parameters adapts them first, which is another step.
+        assert_eq!(steps("kind = \"per-fedavg\"\nlocal_steps = 7"), 14);
+        assert_eq!(steps("kind = \"per-fedavg\"\nlocal_epochs = 4\nbatch = 100"), 20);
         assert_eq!(steps("kind = \"pfedme\"\nlocal_steps = 1000000\ninner_steps = 1000000"), 1_000_000_000_000);
         assert_eq!(steps("kind = \"pfedvem\"\nlocal_steps = 30\nhead_steps = 12"), 42);
         assert_eq!(steps("kind = \"dsvgd\"\nlocal_steps = 5\ndistill_steps = 6"), 11);

@@ -281,3 +281,40 @@ fn certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
     }
     if found.is_empty() { Err("it has no certificate in PEM form".into()) } else { Ok(found) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer with this status to a call with so many bytes says. Nothing is sent.
+    fn refusal_of(call: &str, bytes: usize, status: u16) -> Refusal {
+        let fleet = Fleet::new("127.0.0.1:9", Security::None, NodeKey::random().unwrap()).unwrap();
+        fleet.refused((call, bytes), status, br#"{"detail":"not here"}"#)
+    }
+
+    fn refusal(call: &str, status: u16) -> Refusal {
+        refusal_of(call, 100, status)
+    }
+
+    #[test]
+    fn a_call_of_a_run_that_is_forbidden_says_that_the_run_has_ended_and_another_call_does_not() {
+        for call in ["pull-object", "push-object", "push-messages", "confirm-message-received"] {
+            assert_eq!(refusal(call, 403), Refusal::Ended, "{call}");
+        }
+        for call in ["register-node", "activate-node", "send-node-heartbeat", "pull-messages", "deactivate-node"] {
+            let refused = refusal(call, 403);
+            assert!(matches!(refused, Refusal::Refused(_)), "{call}: {refused:?}");
+            assert!(refused.reason().contains("not here") && refused.reason().contains("403"), "{call}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_for_something_on_the_way_says_which_size_must_pass() {
+        for (bytes, least) in [(2_000_000, 6), (6 << 20, 6), ((6 << 20) + 1, 7)] {
+            let refused = refusal_of("push-object", bytes, 413);
+            let size = format!("no request of {bytes} bytes; its limit must be at least {least} MiB");
+            assert!(matches!(&refused, Refusal::Refused(reason) if reason.contains(&size)), "{refused:?}");
+        }
+        assert!(!refusal("push-object", 400).reason().contains("MiB"));
+    }
+}

@@ -75,6 +75,16 @@ pub fn sites(header: &str, rows: &str, test: &str, keys: impl Display) -> (Exper
     sites_of("regression", header, rows, test, keys)
 }
 
+/// Two clients with the same twelve rows of two classes, which are in the same order; `keys` as in [`sites`].
+pub fn equal_clients(keys: impl Display) -> (Experiment, TempDir) {
+    let row = |client: usize, at: usize| {
+        let (a, b) = ((at as f64).sin(), (2.0 * at as f64).cos());
+        format!("{a},{b},{},s{client}\n", ["no", "yes"][at % 2])
+    };
+    let rows: String = (0..2).flat_map(|client| (0..12).map(move |at| row(client, at))).collect();
+    sites_of("classification", "a,b,y,site", &rows, "0.5,0.5,no,s0\n", keys)
+}
+
 /// As [`sites`], for this task.
 pub fn sites_of(task: &str, header: &str, rows: &str, test: &str, keys: impl Display) -> (Experiment, TempDir) {
     let dir = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use crate::common::{
     self, Case, Tolerance, assert_close, experiment, flat, full, golden, isotropic, matrix, mean_field_of, outcome,
     tolerance,
 };
+use crate::driven::{Driven, equal_clients, rows_of};
 use fedstein::algorithm::gaussian::expectation::{Expected, Nodes};
 use fedstein::algorithm::gaussian::natural::{Gaussian, Natural, StepBound, Symmetric};
 use fedstein::algorithm::gaussian::{Family, fit};
@@ -13,6 +14,7 @@ use fedstein::backend::{Flex, Precision};
 use fedstein::experiment::config::{RoundRobinConfig, ScheduleConfig};
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::{Experiment, Outcome, run};
+use fedstein::protocol::Ask;
 use ndarray::{Array1, Array2};
 use serde_json::Value;
 
@@ -415,4 +417,25 @@ fn a_covariance_of_many_dimensions_is_refused() {
     assert_eq!(error.exit_code(), 2);
     let message = error.to_string();
     assert!(message.contains("algorithm.family") && message.contains("3760 x 3760"), "{message}");
+}
+
+#[test]
+fn a_client_draws_in_every_round_anew_and_otherwise_than_the_other_clients() {
+    // Both clients have the same rows, which they read in the same order: only the draws can differ.
+    let (experiment, _files) = equal_clients(
+        "kind = \"pvi\"\nparticles = 5\nlocal_steps = 1\nbatch = 100\nsamples = 2\nminibatch = \"sequential-restart\"\n\
+         [model]\nkind = \"bnn\"\nhidden = [3]\nactivation = \"tanh\"",
+    );
+    // A client's first visit, with a q that nobody has moved.
+    let visit = |round: usize, client: usize| {
+        let mut driven = Driven::new(&experiment);
+        let request = driven.request(round, client, Ask::Train);
+        let sent = driven.built.clients[client].1.handle(&request, &|_, _| {}).unwrap();
+        rows_of(&sent, "eta1")
+    };
+    let first = visit(1, 0);
+    assert!(first.iter().any(|value| *value != 0.0), "q has not moved");
+    assert!(first == visit(1, 0), "the same visit has other draws");
+    assert!(first != visit(2, 0), "two rounds have the same draws");
+    assert!(first != visit(1, 1), "two clients have the same draws");
 }

@@ -255,3 +255,52 @@ fn a_site_with_other_numbers_of_rows_is_refused_by_the_server_and_by_a_client() 
     let error = driven.built.clients[1].1.handle(&broken, &|_, _| {}).unwrap_err();
     assert!(error.to_string().contains("\"gradient\" is [4, "), "{error}");
 }
+
+#[test]
+fn a_site_with_negative_sums_of_squares_is_refused_and_one_with_negative_products_is_not() {
+    // The site of a first visit with −1 in the place of one element. The layers of 64-7-10 are one block of a curvature
+    // each; of a matrix the elements on the diagonal are sums of squares.
+    type Element = (&'static str, usize, bool);
+    let cases: [(&str, &[Element]); 3] = [
+        ("diagonal", &[("curvature", 0, true), ("curvature", 1, true)]),
+        (
+            "kronecker",
+            &[
+                ("curvature", 0, true),
+                ("curvature", 16, true),
+                ("input_moments", 0, true),
+                ("input_moments", 64, true),
+                ("hidden_moments", 0, true),
+                ("hidden_moments", 1, false),
+                ("hidden_moments", 9, true),
+            ],
+        ),
+        ("kfac", &[("curvature", 0, true), ("curvature", 1, false), ("curvature", 7, false), ("curvature", 8, true)]),
+    ];
+    for (curvature, elements) in cases {
+        let keys = format!(
+            "[partition]\nclients = 2\n[algorithm]\nkind = \"newton-dsvgd\"\nparticles = 3\nlocal_steps = 1\n\
+             curvature = \"{curvature}\""
+        );
+        let mut driven = Driven::new(&small_digits(1, &keys));
+        let request = driven.request(1, 0, Ask::Train);
+        let sent = driven.built.clients[0].1.handle(&request, &|_, _| {}).unwrap();
+        assert_eq!(driven.built.server.check(&request.reply(sent.clone())), Ok(()), "{curvature}");
+        for &(name, element, is_refused) in elements {
+            let mut message = sent.clone();
+            let array = message.arrays.get_mut(name).unwrap();
+            let mut numbers: Vec<f32> = array.values.to_f64().iter().map(|value| *value as f32).collect();
+            numbers[element] = -1.0;
+            array.values = Values::F32(numbers);
+            let checked = driven.built.server.check(&request.reply(message));
+            let what = format!("{curvature}, element {element} of {name}: {checked:?}");
+            match checked {
+                Ok(()) => assert!(!is_refused, "{what}"),
+                Err(reason) => {
+                    assert!(is_refused, "{what}");
+                    assert!(reason.contains(&format!("\"{name}\" has negative sums of squares")), "{what}");
+                }
+            }
+        }
+    }
+}

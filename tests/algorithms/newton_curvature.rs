@@ -7,7 +7,7 @@ use fedstein::protocol::Ask;
 use tempfile::TempDir;
 
 use crate::common::experiment;
-use crate::driven::{Driven, rows_of};
+use crate::driven::{Driven, equal_clients, rows_of};
 use crate::newton::{CONVOLUTIONS, at_rest, models, regression};
 
 #[test]
@@ -172,6 +172,32 @@ fn the_curvature_of_a_visit_is_proportional_to_its_scale_and_to_one_over_the_tem
         // The element of log γ is that of the last coordinate: ½ a row, of which client 0 has fifteen.
         for last in curvature.chunks_exact(curvature.len() / 3).map(|of_particle| of_particle.last().unwrap()) {
             assert!((last - 7.5).abs() < 1e-12, "{last}");
+        }
+    }
+}
+
+#[test]
+fn labels_are_drawn_anew_in_every_visit_and_at_every_client() {
+    // Both clients have the same rows and get the same Θ, which does not move. Of a logistic regression the expectation
+    // over the labels has a closed form.
+    for (model, is_drawn) in [("kind = \"bnn\"\nhidden = [6]\nactivation = \"tanh\"", true), ("kind = \"blr\"", false)]
+    {
+        let (experiment, _files) = equal_clients(format!(
+            "kind = \"newton-dsvgd\"\nparticles = 3\nlocal_steps = 1\nbatch = 20\ncurvature = \"diagonal\"\n[model]\n\
+             {model}\n[optimizer]\nkind = \"sgd\"\nlr = 1e-30"
+        ));
+        let mut driven = Driven::new(&experiment);
+        let mut visit = |round: usize, client: usize| {
+            let request = driven.request(round, client, Ask::Train);
+            let sent = driven.built.clients[client].1.handle(&request, &|_, _| {}).unwrap();
+            (rows_of(&sent, "gradient"), rows_of(&sent, "curvature"))
+        };
+        let (gradient, curvature) = visit(1, 0);
+        assert!(curvature.iter().any(|value| *value > 0.01), "{model}: no curvature");
+        for (what, round, client) in [("another round", 2, 0), ("another client", 1, 1)] {
+            let (other_gradient, other_curvature) = visit(round, client);
+            assert!(other_gradient == gradient, "{model}, {what}: the gradient is of drawn labels");
+            assert_eq!(other_curvature != curvature, is_drawn, "{model}, {what}");
         }
     }
 }

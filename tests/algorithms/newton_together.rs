@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fedstein::protocol::{Ask, Message};
 use ndarray::{Array1, Array2};
 
-use crate::common::experiment;
+use crate::common::{bits, experiment, outcome, partition_of};
 use crate::driven::{Driven, rows_of};
 
 /// Outputs and inputs of the layers of a network 64-6-10.
@@ -145,4 +145,24 @@ fn factors_of_several_clients_at_once_are_the_recursion_of_the_documentation() {
             moments = Some(now);
         }
     }
+}
+
+#[test]
+fn the_server_takes_as_many_steps_as_a_client_with_the_mean_number_of_rows() {
+    let with = |keys: &str| {
+        let experiment = experiment(&format!(
+            "name = \"epochs\"\nprecision = \"f64\"\nseed = 3\nrounds = 2\n[data]\nkind = \"digits\"\n\
+             train_limit = 20\ntest_limit = 20\n[model]\nkind = \"bnn\"\nhidden = [6]\nactivation = \"tanh\"\n\
+             [partition]\nkind = \"iid\"\nclients = 2\n[algorithm]\nkind = \"newton-dsvgd\"\nparticles = 3\n\
+             batch = 4\n{keys}\n[optimizer]\nkind = \"sgd\"\nlr = 1e-2\n[schedule]\nclients = 2"
+        ));
+        let rows: Vec<usize> = partition_of(&experiment.config).clients().iter().map(Vec::len).collect();
+        assert_eq!(rows, [10, 10]);
+        bits(&outcome(&experiment))
+    };
+    // Two passes over ten rows in minibatches of four, at each client and at the server; over all twenty rows the server
+    // would take ten.
+    let epochs = with("local_epochs = 2\nlocal_steps = 3");
+    assert!(epochs == with("local_steps = 5"));
+    assert!(epochs != with("local_steps = 10"));
 }

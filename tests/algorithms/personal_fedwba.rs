@@ -18,7 +18,7 @@ use fedstein::stein::{Score, direction};
 use rand::Rng;
 
 /// Digits in a network of 64-8-10, four clients that hold different numbers of rows.
-fn digits(algorithm: &str, more: &str) -> Experiment {
+pub(crate) fn digits(algorithm: &str, more: &str) -> Experiment {
     experiment(&format!(
         r#"
         seed = 3
@@ -52,15 +52,15 @@ fn sized(mut experiment: Experiment, particles: usize, local_steps: usize, batch
 }
 
 /// d of that network, and of its two layers.
-const D: usize = 64 * 8 + 8 + 8 * 10 + 10;
-const FIRST: usize = 64 * 8 + 8;
+pub(crate) const D: usize = 64 * 8 + 8 + 8 * 10 + 10;
+pub(crate) const FIRST: usize = 64 * 8 + 8;
 
 /// Sums of some dozen terms of order 1 in f64.
 const EXACT: Tolerance = Tolerance { rtol: 1e-11, atol: 1e-12 };
 
 /// Both halves of an experiment, driven by a test.
-struct Site {
-    server: Box<dyn ServerHalf>,
+pub(crate) struct Site {
+    pub(crate) server: Box<dyn ServerHalf>,
     clients: ClientHalves,
     model: Arc<dyn Model>,
     initial: Particles,
@@ -69,7 +69,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(experiment: &Experiment) -> Self {
+    pub(crate) fn new(experiment: &Experiment) -> Self {
         Self::of(&experiment.config, experiment.model.clone(), |_| true)
     }
 
@@ -123,7 +123,7 @@ impl Site {
         replies
     }
 
-    fn global(&self) -> Vec<f64> {
+    pub(crate) fn global(&self) -> Vec<f64> {
         values(self.server.particles())
     }
 

@@ -12,7 +12,7 @@ use fedstein::stein::{
     AccumulatorStart, Bandwidth, Distances, EpsilonPlace, Gradient, Kernel, MedianOfEven, Optimizer, OptimizerState,
     Rule, Score, Svgd, direction, reference,
 };
-use ndarray::Array2;
+use ndarray::{Array2, array};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -346,32 +346,6 @@ fn density_estimates_on_flex_in_f32() {
 }
 
 #[test]
-fn the_median_rule_makes_the_kernel_of_a_density_that_of_svgd() {
-    let session = Session::open::<Flex>(Precision::F64).unwrap();
-    let lambda = |rows: Array2<f64>| {
-        let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Median };
-        Kde::new(&particles(&rows, &session), config).unwrap().lambda()
-    };
-    // Of the nine r² 0, 0, 0, 2, 2, 2, 2, 4, 4 the fifth is 2: h = 2/ln 4, and exp(−r²/h) = exp(−r²/2λ²).
-    let three = ndarray::array![[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]];
-    // One centre has no distance: h = 1.
-    let one = ndarray::array![[3.0, -1.0]];
-    let got = [lambda(three), lambda(one)];
-    let want = [0.8493218002880191, std::f64::consts::FRAC_1_SQRT_2];
-    assert_close(&got, &want, Tolerance { rtol: 1e-14, atol: 0.0 }, "λ");
-}
-
-#[test]
-fn the_words_of_a_config_are_the_rules_of_the_bandwidth() {
-    for (word, rule) in [("median", KdeBandwidth::Median), ("scott", KdeBandwidth::Scott)] {
-        for kind in ["dsvgd", "pmd"] {
-            let config = experiment(&format!("[algorithm]\nkind = \"{kind}\"\nkde_bandwidth = \"{word}\"")).config;
-            assert_eq!(config.algorithm.kde_bandwidth(), Some(rule), "{kind}, {word}");
-        }
-    }
-}
-
-#[test]
 fn the_score_of_the_reference_density_is_zero_where_the_public_codes_underflow() {
     let session = Session::open::<Flex>(Precision::F64).unwrap();
     let config = KdeConfig { mode: KdeMode::Reference, bandwidth: KdeBandwidth::Fixed(0.55) };
@@ -415,4 +389,30 @@ fn two_far_centres_give_a_constant_drift_as_one_hot_densities_do() {
     let drift = q.score(&x).unwrap().minus(t.score(&x).unwrap()).evaluate(&x);
     let want = vec![3.0 / (0.55 * 0.55); 12];
     assert_close(&values(&drift), &want, Tolerance { rtol: 1e-12, atol: 0.0 }, "drift");
+}
+
+#[test]
+fn the_median_rule_of_a_density_is_half_the_median_square_over_the_logarithm() {
+    // Of the nine r² of three centres, 0 three times, 2 four times and 4 twice, the fifth is 2: λ² = ½·2/ln 4.
+    let session = Session::open::<Flex>(Precision::F64).unwrap();
+    let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Median };
+    let lambda = |centres: &Array2<f64>| Kde::new(&particles(centres, &session), config).unwrap().lambda();
+    let close = Tolerance { rtol: 1e-12, atol: 0.0 };
+    let three = array![[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]];
+    assert_close(&[lambda(&three)], &[4f64.ln().recip().sqrt()], close, "three centres");
+    // A single centre has no distances, and h is 1.
+    assert_close(&[lambda(&array![[3.0, -1.0]])], &[0.5f64.sqrt()], close, "one centre");
+}
+
+#[test]
+fn the_words_of_a_config_are_the_rules_of_the_density() {
+    for kind in ["u-dsvgd", "dsvgd", "fedwba", "pmd"] {
+        let of = |value: &str| {
+            let text = format!("[algorithm]\nkind = \"{kind}\"\nkde_bandwidth = {value}");
+            experiment(&text).config.algorithm.kde_bandwidth()
+        };
+        assert_eq!(of("\"median\""), Some(KdeBandwidth::Median), "{kind}");
+        assert_eq!(of("\"scott\""), Some(KdeBandwidth::Scott), "{kind}");
+        assert_eq!(of("0.3"), Some(KdeBandwidth::Fixed(0.3)), "{kind}");
+    }
 }

@@ -1,13 +1,13 @@
 //! Client selection: discrepancies and inner products against golden cases and slow loops, probabilities and draws.
 //! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25).
 
-use crate::common::{Case, Tolerance, assert_close, flat, golden, matrix, moments, particles, values};
+use crate::common::{Case, Tolerance, assert_close, experiment, flat, golden, matrix, moments, particles, values};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::random::Streams;
 use fedstein::schedule::Action;
 use fedstein::schedule::indicator::inner_products;
 use fedstein::schedule::weigh::probabilities;
-use fedstein::schedule::{Draw, Indicators, Measure, Negative};
+use fedstein::schedule::{Draw, Indicators, Measure, Negative, ScheduleSetup};
 use fedstein::stein::{Bandwidth, Kernel, MedianOfEven, Rule, Score, SteinForm, SteinProduct, direction};
 use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
@@ -469,6 +469,33 @@ fn the_softmax_over_standard_deviations_does_not_depend_on_units() {
     let want = weights.map(|weight| weight / weights.iter().sum::<f64>());
     for scale in [1.0, 1e-6, 1e9] {
         assert_close(&of(scale), &want, Tolerance { rtol: 1e-12, atol: 0.0 }, "softmax");
+    }
+}
+
+#[test]
+fn the_keys_of_a_config_say_what_becomes_of_negative_inner_products() {
+    // Of 3, 1 and −2: cut, 3/4 and 1/4; shifted by 2, 5/8 and 3/8; e^(x/2) over their sum; the same over the standard
+    // deviation √(38/9) = 2.0548.
+    let halves = [0.6896720861, 0.2537161816, 0.0566117322];
+    let deviations = [0.6823291842, 0.2577998966, 0.0598709193];
+    for (keys, want, action) in [
+        ("", [0.75, 0.25, 0.0], Action::Clipped),
+        ("negative = \"clip\"\nsoftmax_temperature = 2.0", [0.75, 0.25, 0.0], Action::Clipped),
+        ("negative = \"shift\"", [0.625, 0.375, 0.0], Action::Shifted),
+        ("negative = \"softmax\"\nsoftmax_temperature = 2.0", halves, Action::Softmax),
+        ("negative = \"softmax\"\nsoftmax_temperature = \"sd\"", deviations, Action::Softmax),
+        ("negative = \"softmax\"", deviations, Action::Softmax),
+        // A share of the draw is uniform.
+        ("negative = \"shift\"\nfloor = 0.3", [0.5375, 0.3625, 0.1], Action::Shifted),
+    ] {
+        let text = format!("[algorithm]\nkind = \"dsvgd\"\n[schedule]\nkind = \"hip\"\n{keys}");
+        let setup =
+            ScheduleSetup { clients: 3, per_round: 1, streams: Streams::new(17), svgd_bandwidth: Bandwidth::default() };
+        let mut schedule = experiment(&text).config.schedule.build(setup);
+        let selection = schedule.select(1, Some(&measured(Measure::Hip, vec![3.0, 1.0, -2.0]))).unwrap();
+        let reasons = selection.reasons.unwrap();
+        assert_eq!(reasons.action, action, "{keys}");
+        assert_close(&reasons.probabilities, &want, Tolerance { rtol: 0.0, atol: 1e-10 }, keys);
     }
 }
 

@@ -217,6 +217,25 @@ fn a_client_takes_as_many_steps_as_its_epochs_have_minibatches() {
 }
 
 #[test]
+fn the_control_variates_of_scaffold_divide_by_the_steps_that_its_epochs_have() {
+    // A visit whose pace is another leaves the same θ and another control variate, which moves the next visits.
+    let dir = tempfile::tempdir().unwrap();
+    write_rows(dir.path(), "classification", false);
+    let partition = "kind = \"iid\"\nclients = 2";
+    let with = |set: &str| {
+        let text = text(dir.path(), "scaffold", "classification", &Edge { partition, ..USUAL });
+        let overrides = Overrides { set: vec!["rounds=4".into(), set.into()], ..Overrides::default() };
+        let (config, _) = Config::load(Source { name: "e.toml", text: &text }, &overrides).unwrap();
+        assert_eq!(partition_of(&config).clients().iter().map(Vec::len).collect::<Vec<_>>(), [12, 12]);
+        bits(&outcome(&Experiment::new(config, "data")))
+    };
+    // Two passes over twelve rows in minibatches of four.
+    let epochs = with("algorithm.local_epochs=2");
+    assert!(epochs == with("algorithm.local_steps=6"));
+    assert!(epochs != with("algorithm.local_steps=3"));
+}
+
+#[test]
 fn one_particle_two_and_three_run() {
     for particles in ["1", "2", "3"] {
         runs(Edge { algorithm: &[("particles", particles)], ..USUAL });

@@ -147,15 +147,29 @@ fn selection_is_the_same_to_the_bit_with_any_number_of_threads() {
 
 /// H of the RBF kernel, entry by entry.
 fn slow_product(h: f64, x: &Array2<f64>, first: &Array2<f64>, second: &Array2<f64>) -> f64 {
-    let (n, d) = x.dim();
+    let d = x.ncols() as f64;
+    let rbf = |r2: f64| {
+        let k = (-r2 / h).exp();
+        [k, 2.0 / h * k, k * (2.0 * d / h - 4.0 * r2 / (h * h))]
+    };
+    slow_product_of(rbf, x, first, second)
+}
+
+/// H of a kernel, entry by entry. `kernel` gives of r² = ‖x_i − x_j‖² the kernel k, the factor of x_i − x_j in
+/// ∇_{x_j} k = −∇_{x_i} k, and tr ∇_{x_i}∇_{x_j} k.
+fn slow_product_of(
+    kernel: impl Fn(f64) -> [f64; 3],
+    x: &Array2<f64>,
+    first: &Array2<f64>,
+    second: &Array2<f64>,
+) -> f64 {
+    let n = x.nrows();
     let mut total = 0.0;
     for i in 0..n {
         for j in 0..n {
             let offset = &x.row(i) - &x.row(j);
-            let r2 = offset.dot(&offset);
-            let k = (-r2 / h).exp();
-            let to_j = &offset * (2.0 / h * k); // ∇_{x_j} k = −∇_{x_i} k
-            let trace = k * (2.0 * d as f64 / h - 4.0 * r2 / (h * h));
+            let [k, slope, trace] = kernel(offset.dot(&offset));
+            let to_j = &offset * slope;
             total += k * first.row(i).dot(&second.row(j)) + first.row(i).dot(&to_j) - to_j.dot(&second.row(j)) + trace;
         }
     }
@@ -351,6 +365,35 @@ fn the_median_rule_of_selection_is_that_of_svgds_kernel() {
     let schedule = "kind = \"ksd\"\n[kernel]\nbandwidth = \"paper\"";
     let (got, _) = three_indicators(&logistic("kind = \"dsvgd\"\nfactors = \"with-prior\"", schedule));
     assert_close(&got, &want, Tolerance { rtol: 1e-9, atol: 0.0 }, "paper rule");
+}
+
+#[test]
+fn clients_are_compared_with_the_kernel_of_the_schedule_and_not_with_that_of_svgd() {
+    let algorithm = "kind = \"dsvgd\"\nfactors = \"with-prior\"";
+    let (theta, scores) = logistic_scores(algorithm);
+    let prior = logistic_prior(&theta);
+    let tilted: Vec<Array2<f64>> = scores.iter().map(|score| score + &prior).collect();
+    let mean = scores.iter().fold(Array2::zeros(theta.raw_dim()), |sum, score| sum + score) / 3.0;
+    // k = q^(−½) with q = 1 + r²/h and h = 2·2² in d = 21: ∇_{x_j} k = q^(−3/2)(x_i − x_j)/8, and the trace is
+    // (21/8) q^(−3/2) − (3 r²/64) q^(−5/2).
+    let imq = |r2: f64| {
+        let q = 1.0 + r2 / 8.0;
+        [q.powf(-0.5), q.powf(-1.5) / 8.0, 21.0 / 8.0 * q.powf(-1.5) - 3.0 * r2 / 64.0 * q.powf(-2.5)]
+    };
+    let of_ksd: Vec<f64> = tilted.iter().map(|score| slow_product_of(imq, &theta, score, score)).collect();
+    let of_hip: Vec<f64> = scores.iter().map(|score| slow_product_of(imq, &theta, score, &mean)).collect();
+    // A number is the bandwidth of SVGD's kernel alone: the median rule of the schedule stays.
+    let h = slow_bandwidth(&theta);
+    let by_median: Vec<f64> = tilted.iter().map(|score| slow_product(h, &theta, score, score)).collect();
+    for (schedule, mut want) in [
+        ("kind = \"ksd\"\nkernel = \"imq\"\nbandwidth = 2.0", of_ksd),
+        ("kind = \"hip\"\nkernel = \"imq\"\nbandwidth = 2.0", of_hip),
+        ("kind = \"ksd\"\n[kernel]\nbandwidth = 2.0", by_median),
+    ] {
+        want.sort_by(f64::total_cmp);
+        let (got, _) = three_indicators(&logistic(algorithm, schedule));
+        assert_close(&got, &want, Tolerance { rtol: 1e-9, atol: 1e-9 * want[2].abs() }, schedule);
+    }
 }
 
 /// Five clients: client 0 holds `big` rows, the others 20 each whose features are `faint` times as large.

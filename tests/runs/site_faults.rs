@@ -367,3 +367,28 @@ fn a_site_that_lies_is_left_out_and_the_run_goes_on() {
         assert!(crate::common::values(&outcome.particles).iter().all(|value| value.is_finite()), "{what}");
     }
 }
+
+#[test]
+fn a_panic_at_a_site_is_answered_as_a_failure_and_the_site_goes_on() {
+    let after = after("fedavg", "");
+    let (_, visit, reply) = after.visits().pop().unwrap();
+    let is_last = |parcel: &Parcel| {
+        let content = open(parcel.clone()).unwrap().content;
+        matches!(content, Content::Request(head) if matches!(head.ask, Ask::Score(Scoring { is_last: true, .. })))
+    };
+    let (scores, scored) = after.sent.iter().rfind(|(parcel, _)| is_last(parcel)).unwrap();
+    // Test rows with groups, and none of these for any row: no file has such. The site's own results alone need them.
+    let mut rows = SiteRows::read(&after.site).unwrap();
+    rows.test.groups = Some(Vec::new());
+    let mut site = SiteClient::new(after.site.clone(), rows).unwrap();
+    assert!(site.answer(visit.clone()) == reply, "the damage shows in a visit");
+    match open(site.answer(scores.clone())).unwrap().content {
+        Content::Failure { reason } => {
+            assert_eq!(reason, "its computation panicked; what it said is in the output of the site")
+        }
+        other => panic!("{other:?}"),
+    }
+    // It has let go of the run's directory, which another process may use, and begins there with the next message.
+    assert!(after.answer(scores) == *scored, "the directory is locked or damaged");
+    assert!(site.answer(visit) == reply, "the site does not go on");
+}
