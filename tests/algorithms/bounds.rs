@@ -3,10 +3,11 @@
 use std::cell::Cell;
 
 use crate::common::assert_close;
-use crate::variants::{
-    EXACT, LAMBDA, STEP, STEPS, climb, discrepancies, dsvgd_follows_its_recursion, pull, single, start,
+use crate::one_particle::{
+    EXACT, STEP, STEPS, climb, discrepancies, dsvgd_follows_its_recursion, pull, single, start,
     u_dsvgd_follows_its_recursion,
 };
+use crate::variants::LAMBDA;
 
 /// The keys of every test here: ρ = ½, and c√d = 0.22 in units of 1/λ.
 const KEYS: &str = "kde_damping = 0.5\nkde_clip = 0.22";

@@ -2,7 +2,7 @@
 
 use crate::common::{assert_close, toy};
 use crate::driven::Driven;
-use crate::variants::{EXACT, STEP, STEPS, climb, pull, start};
+use crate::one_particle::{EXACT, STEP, STEPS, climb, pull, start};
 
 #[test]
 fn a_client_alone_climbs_its_own_tempered_posterior_from_where_it_was() {

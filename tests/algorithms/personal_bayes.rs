@@ -1,9 +1,9 @@
-//! pFedBayes and pFedVEM: the mean-field Gaussians that they share against closed forms and finite differences, their
-//! visits against independently implemented recursions, their servers against numbers computed by hand.
+//! pFedBayes, and the mean-field Gaussians that it shares with pFedVEM: these against closed forms and finite
+//! differences, its visits against independently implemented recursions, its server against numbers computed by hand.
 
 use std::sync::Arc;
 
-use crate::common::{bits, data, experiment, outcome, particles, partition_of, try_run, values};
+use crate::common::{data, experiment, particles, partition_of, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
 use fedstein::array::{Array, Values};
@@ -11,7 +11,7 @@ use fedstein::backend::{Flex, Precision, Session};
 use fedstein::error::RunError;
 use fedstein::experiment::{Config, Experiment};
 use fedstein::federation::validate::validate;
-use fedstein::models::{Batch, Layout, Model};
+use fedstein::models::{Batch, Model};
 use fedstein::particles::Particles;
 use fedstein::protocol::{Ask, ClientHalf, Halves, Message, Predictor, Reply, Request, Scoring, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
@@ -19,7 +19,7 @@ use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::Optimizer;
 use ndarray::Array2;
 
-fn f64_session() -> Session {
+pub(crate) fn f64_session() -> Session {
     Session::open::<Flex>(Precision::F64).unwrap()
 }
 
@@ -31,15 +31,15 @@ fn gauss(mean: &[f64], rho: &[f64], session: &Session) -> MeanField {
     MeanField { mean: row(mean, session), rho: row(rho, session) }
 }
 
-fn softplus(x: f64) -> f64 {
+pub(crate) fn softplus(x: f64) -> f64 {
     x.exp().ln_1p()
 }
 
-fn sigmoid(x: f64) -> f64 {
+pub(crate) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-fn largest_gap(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn largest_gap(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
@@ -125,7 +125,7 @@ fn tempered_inference_of_a_gaussian_ends_at_the_product_of_its_terms() {
 // ------------------------------------------------------------------------------------------------------ the halves
 
 /// A network 64-6-10 on the built-in digits, four clients of five labels each; f64 and a smooth activation.
-fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
+pub(crate) fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
     experiment(&format!(
         r#"
         name = "digits"
@@ -153,13 +153,13 @@ fn digits(rounds: usize, algorithm: &str, optimizer: &str) -> Experiment {
     ))
 }
 
-struct Stage {
-    halves: Halves,
-    model: Arc<dyn Model>,
+pub(crate) struct Stage {
+    pub(crate) halves: Halves,
+    pub(crate) model: Arc<dyn Model>,
     table: Table,
-    rows: Vec<Vec<usize>>,
+    pub(crate) rows: Vec<Vec<usize>>,
     session: Session,
-    streams: Streams,
+    pub(crate) streams: Streams,
 }
 
 /// The halves of an experiment, as a run builds them.
@@ -190,27 +190,27 @@ fn try_stage(config: &Config) -> Result<Stage, RunError> {
 }
 
 impl Stage {
-    fn of(experiment: &Experiment) -> Self {
+    pub(crate) fn of(experiment: &Experiment) -> Self {
         try_stage(&experiment.config).unwrap()
     }
 
-    fn client(&mut self, client: usize) -> &mut dyn ClientHalf {
+    pub(crate) fn client(&mut self, client: usize) -> &mut dyn ClientHalf {
         &mut *self.halves.clients[client].1
     }
 
     /// The reply of a client to the server in this round.
-    fn visit(&mut self, round: usize, client: usize) -> Message {
+    pub(crate) fn visit(&mut self, round: usize, client: usize) -> Message {
         let message = self.halves.server.configure(round).unwrap();
         self.visit_with(round, client, message)
     }
 
-    fn visit_with(&mut self, round: usize, client: usize, message: Message) -> Message {
+    pub(crate) fn visit_with(&mut self, round: usize, client: usize, message: Message) -> Message {
         let request = Request::new(round, client, Ask::Train, message);
         self.client(client).handle(&request, &|_, _| {}).unwrap()
     }
 
     /// The particles with which a client predicts; `None` where they are those that the server published.
-    fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
+    pub(crate) fn predictor(&mut self, client: usize) -> Option<Vec<f64>> {
         let message = self.halves.server.publish().unwrap();
         match self.client(client).predictor(&Request::new(9, client, Ask::Score(Scoring::default()), message)).unwrap()
         {
@@ -220,7 +220,7 @@ impl Stage {
         }
     }
 
-    fn batch(&self, client: usize, positions: &[usize]) -> Batch {
+    pub(crate) fn batch(&self, client: usize, positions: &[usize]) -> Batch {
         self.table.batch(positions.iter().map(|at| self.rows[client][*at]), &self.session)
     }
 
@@ -230,7 +230,7 @@ impl Stage {
     }
 
     /// scale·∇ Σ_{i ∈ batch} log p(y_i | x_i, θ) at every row of `[S, d]`.
-    fn scores(&self, theta: &[f64], batch: &Batch, scale: f64) -> Vec<f64> {
+    pub(crate) fn scores(&self, theta: &[f64], batch: &Batch, scale: f64) -> Vec<f64> {
         let at = self.at(theta.len() / self.model.layout().dim(), theta);
         let blocks: Vec<Tensor<2>> = self.model.likelihood_score(at.blocks(), batch, scale);
         let (count, mut flat) = (at.count(), Vec::new());
@@ -245,18 +245,18 @@ impl Stage {
     }
 }
 
-fn array(message: &Message, name: &str) -> Vec<f64> {
+pub(crate) fn array(message: &Message, name: &str) -> Vec<f64> {
     message.array(name).unwrap().values.to_f64()
 }
 
 /// The message with one array's numbers changed.
-fn altered(mut message: Message, name: &str, change: impl Fn(f64) -> f64) -> Message {
+pub(crate) fn altered(mut message: Message, name: &str, change: impl Fn(f64) -> f64) -> Message {
     let old = message.arrays.remove(name).unwrap();
     let changed = old.values.to_f64().into_iter().map(change).collect();
     message.with_array(name, Array { shape: old.shape, values: Values::F64(changed) })
 }
 
-fn reply(client: usize, message: Message) -> Reply {
+pub(crate) fn reply(client: usize, message: Message) -> Reply {
     Request::new(1, client, Ask::Train, Message::default()).reply(message)
 }
 
@@ -428,216 +428,4 @@ fn a_client_of_pfedbayes_predicts_with_the_servers_draws_until_it_has_a_gaussian
     let error = stage.client(1).handle(&request, &|_, _| {}).unwrap_err().to_string();
     assert!(error.contains("not finite"), "{error}");
     assert_eq!(stage.predictor(1).unwrap(), own);
-}
-
-// -------------------------------------------------------------------------------------------------------- pFedVEM
-
-#[test]
-fn the_width_of_a_heads_prior_follows_the_formula() {
-    // A head that does not move: σ = 1 and μ_k = μ at its first visit, so ρ² = 1; then μ is 2 away, so ρ² = 1 + 4.
-    let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_steps = 1\nhead_lr = 1e-300\nsamples = 1";
-    let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3"));
-    let first = array(&stage.visit(1, 0), "confidence");
-    assert!(first.len() == 1 && (first[0] - 1.0).abs() < 1e-12, "{first:?}");
-    let moved = altered(stage.halves.server.configure(2).unwrap(), "head", |head| head - 2.0);
-    let second = array(&stage.visit_with(2, 0, moved), "confidence");
-    assert!((second[0] - 0.2).abs() < 1e-12, "{second:?}");
-}
-
-#[test]
-fn heads_are_averaged_by_confidence_and_bases_by_rows() {
-    let mut stage = Stage::of(&digits(1, "kind = \"pfedvem\"", ""));
-    let sent = stage.halves.server.configure(1).unwrap();
-    let say = |base: f64, head: f64, confidence: f64, rows: f64| {
-        let number = Array { shape: vec![1], values: Values::F64(vec![confidence]) };
-        let message = altered(altered(sent.clone(), "base", |_| base), "head", |_| head);
-        message.with_array("confidence", number).with_scalar("rows", rows)
-    };
-    let replies = vec![reply(0, say(1.0, 1.0, 1.0, 10.0)), reply(3, say(3.0, 4.0, 2.0, 30.0))];
-    stage.halves.server.aggregate(replies).unwrap();
-    let mixed = stage.halves.server.configure(2).unwrap();
-    // (10·1 + 30·3)/40 and (1·1 + 2·4)/(1 + 2)
-    assert!(array(&mixed, "base").iter().all(|base| (base - 2.5).abs() < 1e-14));
-    assert!(array(&mixed, "head").iter().all(|head| (head - 3.0).abs() < 1e-14));
-    assert_eq!(values(stage.halves.server.particles()), [array(&mixed, "base"), array(&mixed, "head")].concat());
-    // One reply is enough, and it replaces both.
-    stage.halves.server.aggregate(vec![reply(1, say(-1.0, 7.0, 0.5, 5.0))]).unwrap();
-    let alone = stage.halves.server.configure(3).unwrap();
-    assert!(array(&alone, "base").iter().all(|base| *base == -1.0) && array(&alone, "head").iter().all(|h| *h == 7.0));
-    let error = stage.halves.server.aggregate(vec![reply(2, say(0.0, 0.0, 0.0, 5.0))]).unwrap_err().to_string();
-    assert!(error.contains("client 2") && error.contains("confidence"), "{error}");
-}
-
-#[test]
-fn two_visits_of_pfedvem_are_their_recursion_head_first_and_then_the_base() {
-    let (head_lr, lr, momentum, samples, batch) = (1e-3, 0.05, 0.7, 2, 20);
-    let algorithm = format!(
-        "kind = \"pfedvem\"\nlocal_steps = 3\nbatch = {batch}\nhead_steps = 3\nhead_lr = {head_lr}\n\
-         head_momentum = {momentum}\nsamples = {samples}"
-    );
-    let mut stage = Stage::of(&digits(1, &algorithm, &format!("kind = \"sgd\"\nlr = {lr}")));
-    let rows = stage.rows[3].len();
-    let mut minibatches = Minibatches::new(Order::EpochPermutation, rows, batch, stage.streams, 3);
-    let sent = stage.halves.server.configure(1).unwrap();
-    // The head of the first visit starts at N(μ, I), and the client keeps it for the second, at which μ has moved.
-    let mut mean = array(&sent, "head");
-    let (d_b, d_h) = (array(&sent, "base").len(), mean.len());
-    assert_eq!((d_b, d_h), (64 * 6 + 6, 6 * 10 + 10));
-    let d = d_b + d_h;
-    let mut raw = vec![(1f64.exp() - 1.0).ln(); d_h];
-    let shape = Arc::new(Layout::new([("head", [d_h].as_slice())]));
-
-    for (round, shift) in [(1, 0.0), (2, 0.5)] {
-        let sent = altered(stage.halves.server.configure(round).unwrap(), "head", |head| head + shift);
-        let (mut base, centre) = (array(&sent, "base"), array(&sent, "head"));
-        let got = stage.visit_with(round, 3, sent);
-        let all = stage.batch(3, &(0..rows).collect::<Vec<_>>());
-        let mut rng = stage.streams.rng(Purpose::Gaussian, round, 3);
-        let mut draw = || values(&noise(&mut rng, 1.0, samples, &shape, &f64_session()).unwrap());
-        let under = |base: &[f64], mean: &[f64], raw: &[f64], z: &[f64]| -> Vec<f64> {
-            let head = |s: usize| (0..d_h).map(move |i| mean[i] + softplus(raw[i]) * z[s * d_h + i]);
-            (0..samples).flat_map(|s| base.iter().copied().chain(head(s)).collect::<Vec<_>>()).collect()
-        };
-
-        // The prior N(centre, ρ²) around the head as it was kept; ρ² is 1 at the first visit.
-        let squares = (0..d_h).map(|i| softplus(raw[i]).powi(2) + (mean[i] - centre[i]).powi(2));
-        let width = squares.sum::<f64>() / d_h as f64;
-        assert!((array(&got, "confidence")[0] * width - 1.0).abs() < 1e-12, "visit {round}");
-        assert_eq!((width - 1.0).abs() > 0.1, round == 2, "visit {round}: {width}");
-
-        // The head, on the sum over all rows. The momentum starts at 0 in every visit.
-        let before = mean.clone();
-        let (mut v_mean, mut v_raw) = (vec![0.0; d_h], vec![0.0; d_h]);
-        for _ in 0..3 {
-            let z = draw();
-            let scores = stage.scores(&under(&base, &mean, &raw, &z), &all, 1.0);
-            for i in 0..d_h {
-                let of = |s: usize| scores[s * d + d_b + i];
-                let likelihood = (0..samples).map(of).sum::<f64>() / samples as f64;
-                let by_sd = (0..samples).map(|s| of(s) * z[s * d_h + i]).sum::<f64>() / samples as f64;
-                let sd = softplus(raw[i]);
-                v_mean[i] = momentum * v_mean[i] - (likelihood - (mean[i] - centre[i]) / width);
-                v_raw[i] = momentum * v_raw[i] - (by_sd - (sd / width - 1.0 / sd)) * sigmoid(raw[i]);
-            }
-            (0..d_h).for_each(|i| (mean[i], raw[i]) = (mean[i] - head_lr * v_mean[i], raw[i] - head_lr * v_raw[i]));
-        }
-        let gap = largest_gap(&array(&got, "head"), &mean);
-        assert!(gap < 1e-10, "visit {round}: {gap}");
-        assert!(largest_gap(&mean, &before) > 1e-3, "visit {round}: the head has not moved");
-
-        // The base, on the mean over a minibatch, under draws of the new head.
-        for _ in 0..3 {
-            let batch = stage.batch(3, minibatches.next_batch());
-            let z = draw();
-            let scores = stage.scores(&under(&base, &mean, &raw, &z), &batch, 1.0 / batch.inputs.dims()[0] as f64);
-            for (i, base) in base.iter_mut().enumerate() {
-                *base += lr * (0..samples).map(|s| scores[s * d + i]).sum::<f64>() / samples as f64;
-            }
-        }
-        assert!(largest_gap(&array(&got, "base"), &base) < 1e-10, "visit {round}");
-        assert_eq!(got.scalars["rows"], rows as f64);
-    }
-}
-
-#[test]
-fn a_client_of_pfedvem_puts_its_own_head_on_the_published_base() {
-    for (particles, count) in [(1, 1), (5, 5)] {
-        let algorithm = format!("kind = \"pfedvem\"\nlocal_steps = 2\nbatch = 20\nparticles = {particles}");
-        let mut stage = Stage::of(&digits(1, &algorithm, "kind = \"sgd\"\nlr = 1e-2"));
-        assert_eq!(stage.predictor(2), None);
-        let sent = stage.visit(1, 2);
-        let published = values(stage.halves.server.particles());
-        let d = stage.model.layout().dim();
-        assert_eq!(published.len(), d, "the server has one network");
-        let own = stage.predictor(2).unwrap();
-        assert_eq!(own.len(), count * d);
-        let (head, d_b) = (array(&sent, "head"), array(&sent, "base").len());
-        for theta in own.chunks_exact(d) {
-            assert_eq!(theta[..d_b], published[..d_b]);
-            assert_eq!(theta[d_b..] == head, count == 1, "the mean head, or draws around it");
-        }
-        assert_eq!(stage.predictor(2).unwrap(), own, "the same draws");
-        // A visit that fails leaves the client as it was.
-        let broken = altered(stage.halves.server.configure(2).unwrap(), "head", |_| 1e300);
-        let request = Request::new(2, 2, Ask::Train, broken);
-        let error = stage.client(2).handle(&request, &|_, _| {}).unwrap_err().to_string();
-        assert!(error.contains("prior is inf"), "{error}");
-        assert_eq!(stage.predictor(2).unwrap(), own);
-    }
-}
-
-#[test]
-fn a_head_that_diverges_is_an_error_that_names_its_step_size() {
-    let algorithm = "kind = \"pfedvem\"\nlocal_steps = 1\nhead_lr = 1e300";
-    let mut stage = Stage::of(&digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-2"));
-    let message = stage.halves.server.configure(1).unwrap();
-    let request = Request::new(1, 0, Ask::Train, message);
-    let error = stage.client(0).handle(&request, &|_, _| {}).unwrap_err().to_string();
-    assert!(error.contains("not finite after 10 steps") && error.contains("algorithm.head_lr"), "{error}");
-    assert_eq!(stage.predictor(0), None);
-}
-
-#[test]
-fn models_without_a_layer_below_the_head_are_refused() {
-    let text = |model: &str, layers: usize| {
-        format!(
-            "name = \"no-head\"\nrounds = 1\n[data]\nkind = \"twonorm\"\nrows = 200\n[partition]\nclients = 2\n\
-             [model]\n{model}\n[algorithm]\nkind = \"pfedvem\"\nlocal_steps = 1\npersonal_layers = {layers}\n\
-             [optimizer]\nkind = \"sgd\""
-        )
-    };
-    for (model, layers) in [("kind = \"blr\"", 1), ("kind = \"bnn\"\nhidden = []", 1), ("kind = \"bnn\"", 2)] {
-        let error = try_run(&experiment(&text(model, layers))).unwrap_err();
-        assert!(error.to_string().contains("algorithm.personal_layers"), "{model}: {error}");
-        assert_eq!(error.exit_code(), 2);
-    }
-}
-
-// ----------------------------------------------------------------------------------------------------------- both
-
-const BAYES: &str = "kind = \"pfedbayes\"\nlocal_steps = 5\nparticles = 3";
-const VEM: &str = "kind = \"pfedvem\"\nlocal_steps = 5\nparticles = 3";
-
-#[test]
-fn messages_have_the_bytes_of_the_formulas() {
-    let d = 64 * 6 + 6 + 60 + 10;
-    for (algorithm, down, up) in [(BAYES, 2 * d, 2 * d), (VEM, d, d + 1)] {
-        for (precision, width) in [("f32", 4), ("f64", 8)] {
-            let mut experiment = digits(1, algorithm, "kind = \"sgd\"\nlr = 1e-3");
-            experiment.config.precision = if width == 4 { Precision::F32 } else { Precision::F64 };
-            let run = outcome(&experiment);
-            let round = &run.rounds[0];
-            // Two clients per round.
-            let got = (round.downlink_bytes, round.uplink_bytes);
-            assert_eq!(got, (2 * down * width, 2 * up * width), "{algorithm}, {precision}");
-        }
-    }
-}
-
-#[test]
-fn runs_have_the_same_bits_on_one_thread_and_on_two() {
-    for (algorithm, optimizer) in [(BAYES, "kind = \"adam\"\nlr = 1e-3"), (VEM, "kind = \"sgd\"\nlr = 1e-2")] {
-        let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| bits(&outcome(&digits(3, algorithm, optimizer))))
-        };
-        assert_eq!(run(1), run(2), "{algorithm}");
-    }
-}
-
-#[test]
-fn clients_predict_their_own_labels_better_with_personal_parameters() {
-    for (algorithm, optimizer) in [
-        ("kind = \"pfedbayes\"\nlocal_steps = 50\nbatch = 50\nkl_weight = 1.0", "kind = \"adam\"\nlr = 1e-2"),
-        ("kind = \"pfedvem\"\nlocal_steps = 100\nbatch = 10", "kind = \"sgd\"\nlr = 0.05"),
-    ] {
-        let mut experiment = digits(8, algorithm, optimizer);
-        experiment.config.precision = Precision::F32;
-        experiment.config.evaluation.personal = true;
-        experiment.config.evaluation.every = 8;
-        let run = outcome(&experiment);
-        let last = run.rounds.last().unwrap();
-        let (own, shared) = (last.metric("personal_accuracy").unwrap(), last.metric("accuracy").unwrap());
-        assert!(own > 0.85 && own > shared + 0.2, "{algorithm}: personal {own}, shared {shared}");
-    }
 }

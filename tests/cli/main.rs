@@ -13,6 +13,7 @@ mod evaluate_trained;
 #[cfg(unix)]
 mod example;
 mod federation;
+mod federation_held_out;
 mod init;
 mod init_groups;
 mod init_spreadsheets;
@@ -33,5 +34,6 @@ mod site_split;
 mod stop;
 mod stop_sites;
 mod study;
+mod study_refusals;
 mod tables;
 mod train;

@@ -7,6 +7,7 @@ mod curvature;
 mod golden_models;
 mod golden_stein;
 mod host_loops;
+mod models;
 mod numerics;
 mod selection;
 mod stack;
