@@ -319,7 +319,7 @@ fn steadfast<A>(
     let watched = || call().inspect_err(|refusal| was_away.set(was_away.get() || matches!(refusal, Refusal::Away(_))));
     let mut since = None;
     loop {
-        let refusal = match patient(&watched, away) {
+        let refusal = match patient(watched, away) {
             Err(refusal) if passes(&refusal) => refusal,
             other => return other,
         };
