@@ -8,7 +8,8 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::maps::MapKind;
 use crate::metrics::{
-    ClassPredictions, Clusters, MetricError, RegressionPredictions, apply_temperature, fit_temperature, logits_of,
+    ClassPredictions, Clusters, Interval, MetricError, RegressionPredictions, apply_temperature, fit_temperature,
+    logits_of,
 };
 
 /// Numbers of calibration rows, of new rows and of draws of both.
@@ -255,6 +256,8 @@ fn the_expected_share_of_new_rows_is_beta_binomial() {
         );
     }
     assert_eq!((expected_share(8, 0.9, 100), expected_share(9, 0.9, 0)), (None, None));
+    // A single new row is covered or not.
+    assert_eq!(expected_share(9, 0.9, 1), Some(Interval { lo: 0.0, hi: 1.0 }));
     // Of many new rows it is the range of all of them.
     let (all, many) = (expected_coverage(100, 0.9).unwrap(), expected_share(100, 0.9, 1 << 31).unwrap());
     assert!((all.lo - many.lo).abs() < 1e-6 && (all.hi - many.hi).abs() < 1e-6);
@@ -349,6 +352,11 @@ fn counts_are_read_as_they_were_written_and_impossible_ones_are_not() {
     for bad in [
         [3.0, 4.0, 0.0, 0.0, 0.0, 1.0],
         [3.0, 2.0, 2.0, 0.0, 0.0, 1.0],
+        // A set is not empty and of one class, and no more intervals lack an end than there are rows.
+        [3.0, 0.0, 2.0, 2.0, 0.0, 1.0],
+        [3.0, 1.0, 0.0, 0.0, 4.0, 1.0],
+        [-1.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+        [2e15, 1.0, 0.0, 0.0, 0.0, 1.0],
         [3.0, 0.5, 0.0, 0.0, 0.0, 1.0],
         [f64::INFINITY, 1.0, 0.0, 0.0, 0.0, 1.0],
         [3.0, 1.0, 0.0, 0.0, 0.0, f64::NAN],

@@ -76,6 +76,13 @@ fn maps_improve_new_rows_of_a_model_that_a_temperature_cannot_repair() {
 }
 
 #[test]
+fn a_fit_gives_a_map_of_its_kind() {
+    for kind in [MapKind::Vector, MapKind::Isotonic] {
+        assert_eq!(kind.fit(&rows(60, 3, 4)).unwrap().kind(), Some(kind));
+    }
+}
+
+#[test]
 fn rows_that_are_all_right_have_a_finite_map() {
     let p = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]].concat().repeat(30);
     let known = ClassPredictions::new([0, 1, 2].repeat(30), 3, p).unwrap();

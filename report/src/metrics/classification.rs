@@ -182,4 +182,20 @@ mod tests {
         assert_eq!(brier_binary(&predictions), Some(0.5 * brier(&predictions)));
         Ok(())
     }
+
+    #[test]
+    fn every_class_has_the_numbers_of_its_rows_and_of_its_predictions() {
+        // Two rows of class 0, of which one is taken for class 1, and one of class 1.
+        let predictions =
+            ClassPredictions::new(vec![0, 0, 1], 2, vec![0.75, 0.25, 0.375, 0.625, 0.125, 0.875]).unwrap();
+        let rows = per_class(&predictions);
+        let [first, second] = &rows[..] else { panic!() };
+        assert_eq!((first.n, first.predicted, first.recall, first.precision), (2, 1, Some(0.5), Some(1.0)));
+        assert_eq!((second.n, second.predicted, second.recall, second.precision), (1, 2, Some(1.0), Some(0.5)));
+        assert_eq!((first.confidence, first.gap), (Some(0.75), Some(-0.25)));
+        assert_eq!((second.confidence, second.gap), (Some(0.75), Some(0.25)));
+        // The means of −ln 0.75 and −ln 0.375, and −ln 0.875.
+        assert!((first.nll.unwrap() - 0.634_255_662_731_753_3).abs() < 1e-12, "{first:?}");
+        assert!((second.nll.unwrap() - 0.133_531_392_624_522_6).abs() < 1e-12, "{second:?}");
+    }
 }

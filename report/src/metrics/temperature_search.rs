@@ -142,6 +142,14 @@ mod tests {
         assert!(search.at_limit() && (search.temperature().ln() + 3.0).abs() < 1e-9);
     }
 
+    #[test]
+    fn temperatures_that_cannot_be_are_refused() {
+        for temperature in [0.0, -1.0, f64::INFINITY, f64::NAN] {
+            let refused = temperature_sums(&[1.0, 0.0], &[0], 2, &[1.0, temperature]).unwrap_err();
+            assert!(matches!(refused, MetricError::NotPositive { index: 1, .. }), "{temperature}: {refused}");
+        }
+    }
+
     proptest! {
         #[test]
         fn places_together_have_the_temperature_that_all_rows_have_in_one(

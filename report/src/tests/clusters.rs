@@ -68,6 +68,43 @@ fn shares_of_alike_rows_have_the_intervals_of_one_row_less_than_there_are_cluste
 }
 
 #[test]
+fn all_four_shares_count_clusters_and_a_row_at_the_threshold_is_flagged() {
+    // Patients with four alike rows each, whose probability and label are these; 0.5 is the threshold.
+    let of = |p: f64, label: usize, patients: usize| vec![(p, label); patients];
+    let patients = [of(0.8, 1, 9), of(0.5, 1, 5), of(0.8, 0, 2), of(0.5, 0, 4), of(0.3, 1, 6), of(0.3, 0, 14)].concat();
+    let table = crate::metrics::threshold_table(&together(&patients), &[0.5]).unwrap();
+    // 14 hits, 6 false alarms, 6 missed and 14 spared: 14 of 20 each. By m clusters the divisor is m − 1, in Wilson's interval m.
+    let expected = share_interval(0.7, 19);
+    for got in table[0].share_intervals.map(Option::unwrap) {
+        assert!((got.lo - expected.lo).abs() < 1e-12 && (got.hi - expected.hi).abs() < 1e-12, "{got:?} {expected:?}");
+    }
+    // 11, 7, 6 and 16 patients, so that no two shares are equal.
+    let patients = [of(0.8, 1, 11), of(0.5, 0, 7), of(0.3, 1, 6), of(0.3, 0, 16)].concat();
+    let table = crate::metrics::threshold_table(&together(&patients), &[0.5]).unwrap();
+    for (got, (part, all)) in table[0].share_intervals.into_iter().zip([(11, 17), (16, 23), (11, 18), (16, 22)]) {
+        let (got, expected) = (got.unwrap(), share_interval(f64::from(part) / f64::from(all), all as usize - 1));
+        assert!(
+            (got.lo - expected.lo).abs() < 1e-12 && (got.hi - expected.hi).abs() < 1e-12,
+            "{part} of {all}: {got:?}"
+        );
+    }
+}
+
+#[test]
+fn a_model_is_useful_beyond_chance_by_clusters() {
+    // 10 patients with four hits each, 3 with false alarms, 3 missed and 10 spared, at one half. Of 104 rows 28 hits more than
+    // flagging none; with an adverse row more 27 ± 1.96·√(53 − 27²/104) = 27 ± 13.3. The design effect is 4·26/25 = 4.16:
+    // with as many adverse rows 23.8 ± 1.96·√(4.16·(56.2 − 23.8²/104)) = 23.8 ± 28.5.
+    let of = |p: f64, label: usize, patients: usize| vec![(p, label); patients];
+    let patients = [of(0.8, 1, 10), of(0.8, 0, 3), of(0.3, 1, 3), of(0.3, 0, 10)].concat();
+    let useful = |of: &ClassPredictions<'_>| crate::metrics::threshold_table(of, &[0.5]).unwrap()[0].is_useful();
+    assert_eq!((useful(&four_times(&patients)), useful(&together(&patients))), ((true, true), (true, false)));
+    // Ten times as many patients: 276 ± 1.96·√(4.02·(524 − 276²/1040)) = 276 ± 83.
+    let patients = patients.repeat(10);
+    assert_eq!(useful(&together(&patients)), (true, true));
+}
+
+#[test]
 fn confused_classes_have_intervals_by_clusters_too() {
     let three = |clusters: Option<Clusters>| {
         let predictions = predictions().with_clusters(clusters).unwrap();
