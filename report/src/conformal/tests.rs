@@ -365,6 +365,11 @@ fn counts_are_read_as_they_were_written_and_impossible_ones_are_not() {
         assert_eq!(SetCounts::from_values(&bad), None, "{bad:?}");
     }
     assert_eq!(SetCounts::from_values(&[1.0]), None);
+    // Without rows there are no sums of clusters.
+    let mut of_no_rows = vec![0.0; SetCounts::LENGTHS[1]];
+    assert!(SetCounts::from_values(&of_no_rows).is_some());
+    of_no_rows[6] = 1.0;
+    assert_eq!(SetCounts::from_values(&of_no_rows), None);
     let mut widths = SetCounts::default();
     widths.add_interval(Some(TargetInterval { lower: -1.0, upper: 1.0 }), 0.5);
     widths.add_interval(None, 0.5);

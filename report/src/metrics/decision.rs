@@ -270,6 +270,21 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_the_net_benefit_is_that_of_the_sums_of_two_patients() {
+        // At ¼ a false alarm weighs a third of a hit. One patient has two hits and a false alarm, the other a false alarm, a
+        // missed and a spared row: 2/9 per row, and sums that are 1 above and 1 below that of three such rows.
+        let (labels, p) = (vec![1, 1, 0, 0, 1, 0], [0.5, 0.5, 0.5, 0.5, 0.125, 0.125]);
+        let values = p.iter().flat_map(|p| [1.0 - p, *p]).collect();
+        let predictions = ClassPredictions::new(labels, 2, values).unwrap();
+        let two = predictions.with_clusters(Clusters::new([7, 7, 7, 3, 3, 3])).unwrap();
+        let [row] = threshold_table(&two, &[0.25]).unwrap()[..] else { panic!() };
+        let Interval { lo, hi } = row.net_benefit_interval.unwrap();
+        // m/(m − 1) · (1² + 1²)/6², whose root is a third.
+        let half = 1.959_963_984_540_054 / 3.0;
+        assert!((lo - (2.0 / 9.0 - half)).abs() < 1e-12 && (hi - (2.0 / 9.0 + half)).abs() < 1e-12, "{lo} to {hi}");
+    }
+
+    #[test]
     fn nobody_flagged_and_one_class_have_no_shares_where_they_divide_by_zero() {
         let [none] = table(&[0, 1], &[0.1, 0.2], &[0.9])[..] else { panic!() };
         assert_eq!((none.ppv, none.npv, none.net_benefit, none.net_benefit_interval), (None, Some(0.5), 0.0, None));
