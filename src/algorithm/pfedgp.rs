@@ -11,9 +11,11 @@
 //! | there | here |
 //! |---|---|
 //! | Gibbs draws of the Pólya-Gamma variables, 5 steps of 20 to 30 chains | their mean field, `inference_steps` updates |
-//! | loss: log predictive likelihood of a half of the rows given the other half | the bound on the marginal likelihood (their other objective, `marginal_likelihood`), of a minibatch |
+//! | loss: log predictive likelihood of a half of the rows given the other half, the sum over the forks of each one's mean | the bound on the marginal likelihood (their other objective, `marginal_likelihood`), of a minibatch, the mean over its rows of their sums over the forks |
+//! | a tree of the means of activations | of the means of unit embeddings |
+//! | a jitter of .001 on K | none |
 //! | exp E log σ(f), and 1 − that | E σ(f) |
-//! | a prediction conditioned on all rows of a client | on at most `inducing_rows`, each class by its share |
+//! | a prediction conditioned on all rows of a client | on `inducing_rows`, each class by its share and at least one row of it |
 //! | SGD .05, momentum .9, decay .001, norm of a gradient at most 50, one step on all rows, a plain mean of clients | `[optimizer]` without decay and clip, `local_steps` minibatches, a mean by rows |
 //!
 //! Their embedding ends in an additional linear layer. Here it ends where the head begins: in such a layer with a
@@ -30,6 +32,7 @@ pub mod embedding;
 pub mod kernel;
 pub mod polya_gamma;
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
@@ -38,7 +41,7 @@ use classifier::{Classifier, GpConfig, held, objective};
 use embedding::Embedding;
 use fedstein_models::{Model, Task};
 use fedstein_schema::Literal::{Float as F, Int as I};
-use fedstein_schema::{COUNT, Kind, POSITIVE, key};
+use fedstein_schema::{Accepts, COUNT, Interval, Kind, POSITIVE, key};
 use kernel::Rbf;
 use ndarray::{Array2, Axis, concatenate};
 use rand::Rng;
@@ -63,6 +66,9 @@ use crate::stein::{OptimizerState, Score, Svgd};
 /// The number of rows that are embedded at once.
 const CHUNK: usize = 1000;
 
+/// The variances s for which E σ(f) is computed in reasonable time: the number of points grows with √s.
+const OUTPUT_SCALE: Accepts = Accepts::Float(Interval(Bound::Excluded(0.0), Bound::Included(1e6)));
+
 /// `[algorithm] kind = "pfedgp"`
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PFedGpConfig {
@@ -77,7 +83,7 @@ pub struct PFedGpConfig {
     pub length_scale: f64,
     /// The number of updates of the Pólya-Gamma variables of a node.
     pub inference_steps: usize,
-    /// The largest number of a client's rows behind its tree and its predictions.
+    /// The number of a client's rows behind its tree and its predictions, at least one of each of its classes.
     pub inducing_rows: usize,
 }
 
@@ -93,14 +99,15 @@ impl PFedGpConfig {
             MINIBATCH,
             MEAN_LOSS,
             PERSONAL_LAYERS,
-            key("output_scale", POSITIVE, F(8.0), "Variance of the Gaussian processes."),
+            key("output_scale", OUTPUT_SCALE, F(8.0), "Variance of the Gaussian processes."),
             key("length_scale", POSITIVE, F(1.0), "Length scale of their kernel, on embeddings of length 1."),
             key("inference_steps", COUNT, I(10), "Updates of the Pólya-Gamma variables of a node."),
             key(
                 "inducing_rows",
                 COUNT,
                 I(500),
-                "Largest number of training rows of a client on which its predictions are conditioned; the cost is cubic in it.",
+                "Number of training rows of a client on which its predictions are conditioned, at least one of each of its classes; \
+                 the cost is cubic in it.",
             ),
         ],
     };

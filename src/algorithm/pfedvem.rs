@@ -13,7 +13,8 @@
 //! published: with μ_k for one particle, else with draws from q_k. Until its first visit it predicts with (base, μ).
 //!
 //! q_k starts at N(μ, I) with the μ of the client's first visit, so that then ρ_k = 1. In the public code all clients
-//! train in every round and some are averaged, and the momentum also moves the base; here `optimizer` does.
+//! train in every round and some are averaged, the momentum also moves the base, where here `optimizer` does, and a
+//! client is scored on its own new base, here on the averaged one.
 
 use std::sync::Arc;
 

@@ -134,7 +134,7 @@ const TOP: &[Key] = &[
         "precision",
         Choice(Precision::WORDS),
         T(Precision::F32.word()),
-        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Predictions are rounded to f32, and metrics of them are computed in f64.",
+        "Floating point type of the particles; f64 on `flex` and `ndarray` only. Features are kept in f32 in either case, predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];
 

@@ -1,9 +1,10 @@
 //! The Gaussian processes of pFedGP: their linear algebra, their posterior against integrals and against an independent
 //! program, their gradients against differences, and the classifier.
 
+use crate::common::{Tolerance, assert_close, flat, golden, matrix};
 use burn::tensor::Tensor;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
-use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, objective};
+use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, held, objective};
 use fedstein::algorithm::pfedgp::embedding::Embedding;
 use fedstein::algorithm::pfedgp::kernel::Rbf;
 use fedstein::algorithm::pfedgp::polya_gamma::Posterior;
@@ -411,6 +412,28 @@ fn rings_are_separated() {
     probabilities.iter().for_each(|p| assert!([0.5, 0.25, 0.125].iter().any(|want| (p - want).abs() < 1e-9), "{p}"));
     probabilities.sort_by(f64::total_cmp);
     assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn the_tree_agrees_with_an_independent_program() {
+    // scripts/golden_gp.py: written from the documentation; E σ(f) by another rule, gradients by complex steps.
+    for case in golden("gaussian_process_tree") {
+        let name = case.name();
+        let [rows, test] = ["rows", "test"].map(|key| matrix(case.input(key)));
+        let whole = |key: &str| flat(case.input(key)).into_iter().map(|value| value as usize).collect::<Vec<_>>();
+        let (labels, classes, steps) = (whole("labels"), whole("classes")[0], whole("inference_steps")[0]);
+        let config = gp(flat(case.input("output_scale"))[0], flat(case.input("length_scale"))[0], steps);
+        let close = |got: &[f64], key: &str| {
+            let want = flat(case.expected(key));
+            assert_close(got, &want, Tolerance { rtol: 1e-9, atol: 1e-12 }, &format!("{name}: {key}"));
+        };
+        let log = Classifier::fit(config, &rows, &labels, classes).unwrap().log_probabilities(&test);
+        close(&log.iter().map(|log| log.exp()).collect::<Vec<_>>(), "probabilities");
+        let tree = class_tree(&held(&labels), &rows, &labels);
+        let (bound, gradient) = objective(config, &tree, &rows, &labels).unwrap();
+        close(&[bound], "bound");
+        close(&gradient.iter().copied().collect::<Vec<_>>(), "gradient");
+    }
 }
 
 #[test]
