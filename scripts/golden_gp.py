@@ -4,8 +4,8 @@
     pip install numpy
     python scripts/golden_gp.py
 
-Written from the formulas in docs/algorithms.md (pfedgp), not from the program. Expectations of the sigmoid are sums over
-6,001 points, and the gradient of the bound is by complex steps of the bound itself, with the c of the fit held fixed.
+Written from the formulas in docs/algorithms.md (pfedgp), not from the program. Expectations of the sigmoid are sums
+over 6,001 points, and the gradient of the bound is by complex steps of the bound, with the c of the fit held fixed.
 """
 
 import json

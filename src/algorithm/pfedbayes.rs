@@ -11,7 +11,7 @@
 //! the client. A client predicts with draws from q_k, and with the server's draws from w until its first visit.
 //!
 //! q_k starts at the w of the client's first visit. The unofficial public code (AllenBeau/pFedBayes) starts it at
-//! w^(0), takes five steps of 2. for one of 3. by Adam that is never reset, on the batch's sum and (ζ/L)·KL in both,
+//! w^(0), takes five steps of 2. for one of 3. by Adam that is never reset, on the batch's sum in 2. and (ζ/L)·KL in both,
 //! weighs clients by their rows, and draws z with a standard deviation of 0.001, in training as in prediction:
 //! `noise_variance = 1e-6`, almost a point estimate.
 
