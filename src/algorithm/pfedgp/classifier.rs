@@ -172,10 +172,10 @@ mod tests {
     fn the_expectation_of_a_sigmoid_holds_for_narrow_and_for_wide_functions() {
         // By mpmath's adaptive quadrature with 30 digits.
         for (mean, variance, want) in [
-            (0.7, 2.0, 0.624_827_673_262_829_49),
+            (0.7, 2.0, 0.624_827_673_262_829_5),
             (-10.0, 309.0, 0.285_736_301_815_705_02),
             (-44.0, 3538.0, 0.229_835_927_309_984_07),
-            (30.0, 1e4, 0.617_892_607_757_784_33),
+            (30.0, 1e4, 0.617_892_607_757_784_3),
             (-3.0, 1e6, 0.498_803_176_922_719_12),
         ] {
             let [up, down] = log_sides(&array![mean], &array![variance]).map(|side| side[0].exp());
