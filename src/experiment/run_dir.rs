@@ -239,7 +239,8 @@ pub fn former_place(aside: &Path) -> Option<PathBuf> {
 fn set_aside_before(path: &Path) -> Result<Vec<PathBuf>, RunDirError> {
     let full = full(path)?;
     let directory = full.parent().unwrap_or(&full);
-    let entries = fs::read_dir(directory).map_err(io_error("read", directory))?.flatten();
+    // Where files may be made in a directory that nobody may list, a run begins all the same.
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     // A place is known by the readable form of its name.
     let of_it =
         |aside: &PathBuf| former_place(aside).is_some_and(|place| place.to_string_lossy() == full.to_string_lossy());

@@ -1,7 +1,8 @@
 //! The baselines SGLD and DSGLD, Langevin chains in one place and travelling ones: a toy's posterior, the steps, and
 //! which chains move. FedSGD against steps on all rows.
 
-use crate::common::{Tolerance, assert_close, bits, data, experiment, moments, outcome, partition_of, values};
+use crate::common::{Tolerance, assert_close, bits, data, moments, outcome, partition_of, values};
+use crate::driven::equal_clients;
 use crate::one_particle::{pull, start};
 use crate::variants::{D, Toy, digits, toy};
 use fedstein::experiment::Outcome;
@@ -76,44 +77,13 @@ fn travelling_chains_with_one_worker_do_not_travel() {
     assert_close(&values(&away.particles), &values(&home.particles), Tolerance { rtol: 1e-9, atol: 1e-12 }, "chains");
 }
 
-/// Two clients with the same rows, in a file, and one client with all of them.
+/// Chains over two clients with the same rows.
 fn twins(kind: &str, keys: &str) -> Vec<f64> {
-    let dir = tempfile::tempdir().unwrap();
-    let (train, test) = (dir.path().join("train.csv"), dir.path().join("test.csv"));
-    let row = |i: usize| format!("{},{},{}", (i as f64).sin(), (2.0 * i as f64).cos(), ["no", "yes"][i % 2]);
-    let rows = |clients: usize| {
-        let lines = (0..clients).flat_map(|client| (0..12).map(move |i| format!("{client},{}\n", row(i))));
-        format!("client,a,b,label\n{}", lines.collect::<String>())
-    };
-    std::fs::write(&train, rows(2)).unwrap();
-    std::fs::write(&test, rows(1)).unwrap();
-    let experiment = experiment(&format!(
-        r#"
-        name = "twins"
-        rounds = 4
-        precision = "f64"
-        [data]
-        kind = "csv"
-        path = {train:?}
-        test_path = {test:?}
-        target = "label"
-        client_column = "client"
-        normalise = "none"
-        [partition]
-        kind = "by-column"
-        [model]
-        kind = "bnn"
-        hidden = [3]
-        [algorithm]
-        kind = "{kind}"
-        particles = 4
-        local_steps = 3
-        batch = 100
-        noise = "reference"
-        step_size = 1e-3
-        {keys}
-        "#
+    let (mut experiment, _files) = equal_clients(format!(
+        "kind = \"{kind}\"\nparticles = 4\nlocal_steps = 3\nbatch = 100\nnoise = \"reference\"\nstep_size = 1e-3\n\
+         {keys}\n[model]\nkind = \"bnn\"\nhidden = [3]"
     ));
+    experiment.config.rounds = 4;
     assert_eq!(partition_of(&experiment.config).clients().len(), 2);
     assert_eq!(data(&experiment.config).train.rows(), 24);
     values(&outcome(&experiment).particles)

@@ -287,7 +287,7 @@ def _is_regression(task: str | None, y: Any, targets: NDArray[Any]) -> bool:
 def _notes_on_classes(
     classes: list[Any], targets: NDArray[Any], test_targets: NDArray[Any] | None, *, is_supposed: bool
 ) -> list[str]:
-    """What may not be meant where the classes are those of the labels, and the task is supposed from them."""
+    """What may not be meant where the classes are those of the labels; `is_supposed`: the task is from them too."""
     notes = []
     if is_supposed and len(classes) > MOST_CLASSES and _are_integers(targets):
         notes.append(
