@@ -9,7 +9,7 @@ use super::output::NewDirectory;
 use super::{headline, output};
 use crate::cli::{CliError, Evaluate, print_note, print_text};
 use crate::datasets::columns::{Notation, note_on_alike_groups, numbered, places};
-use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Targets};
+use crate::datasets::{AskedColumn, Beside, DataError, MissingAnswer, NewRows, Reading, Targets};
 use crate::error::RunError;
 use crate::experiment::external::{About, Evaluated, LabelledRows};
 use crate::experiment::finished::Finished;
@@ -125,90 +125,146 @@ fn read(
     target: &Target,
 ) -> Result<(LabelledRows, About), CliError> {
     let input = typed.input.display().to_string();
-    let what = if run.card.classes.is_some() { "a label" } else { "a finite number" };
     let reading = config.data()?.reading().cloned().unwrap_or_default();
-    let missing = match reading.leaves_out_unlabelled() {
-        true => MissingAnswer::LeftOut,
-        false => MissingAnswer::Refused(UNLABELLED),
-    };
-    let wanted =
-        AskedColumn { key: target.key, column: &target.column, what, missing, may_be_feature: false, required: true };
-    let missing = MissingAnswer::Text(NO_GROUP);
-    let by = typed.by.as_deref().map(|column| AskedColumn {
-        key: "--by",
-        column,
-        what: "the name of a group",
-        missing,
-        may_be_feature: true,
-        required: true,
-    });
-    let cluster = cluster(typed, &reading.group_column);
-    let columns: Vec<AskedColumn> = [Some(wanted), by, cluster].into_iter().flatten().collect();
-    let read = run.new_rows(config, &typed.input, Besides::Asked(&columns), asked_client.rows_of)?;
-    let NewRows { features, asked, lines, notes, .. } = read;
-    let mut asked = asked.into_iter();
-    let Some(of_targets) = asked.next().flatten() else {
-        return Err(CliError::Failed("the column of the targets was not read".into()));
-    };
-    let of_groups = by.and_then(|_| asked.next().flatten());
-    let of_clusters = cluster.and_then(|_| asked.next().flatten());
-    let trained = run.note_on_trained_rows(config, &typed.input, &lines);
-    let outside = run.training_range().and_then(|range| range.note(&range.outside(&features)));
-    let targets = targets(run, &reading.notation(), &of_targets, (&typed.input, &lines))?;
-    let groups = of_groups.as_ref().map(|column| RowGroups::of_texts(&column.cells));
+    let asked = asked_columns(run, typed, target, &reading);
+    let read = run.new_rows(config, &typed.input, Besides::Asked(&asked.all()), asked_client.rows_of)?;
+    let NewRows { features, asked: columns, lines, notes, .. } = read;
+    let columns = asked.found(columns)?;
     let notation = reading.notation();
-    let (clusters, alike_clusters) = match &of_clusters {
+    let targets = targets(run, &notation, &columns.target, (&typed.input, &lines))?;
+    let groups = columns.group.as_ref().map(|column| RowGroups::of_texts(&column.cells));
+    let (clusters, alike_clusters) = match &columns.cluster {
         Some(of) => {
             let (numbers, names) = numbered(of.cells.iter().map(|cell| notation.name(cell)));
             (Some(Clusters::new(numbers)), note_on_alike_groups(&input, &of.place, &names))
         }
         None => (None, None),
     };
-    let mut facts = vec![
-        ("rows".to_owned(), format!("{input}, {} rows", lines.len())),
-        ("target".to_owned(), format!("column {}", of_targets.place)),
-        ("run".to_owned(), run.path.display().to_string()),
-    ];
-    facts.extend(asked_client.predictor.map(|client| ("predictor".to_owned(), format!("that of client {client}"))));
-    if let (Some(groups), Some(column)) = (&groups, &of_groups) {
-        facts.push(("groups".to_owned(), format!("{} of column {}", groups.names.len(), column.place)));
-    }
-    if let (Some(clusters), Some(column)) = (&clusters, &of_clusters) {
-        facts.push(("clusters".to_owned(), format!("{} of column {}", clusters.count(), column.place)));
-    }
-    let taken_alone = || {
-        format!(
-            "{input} has no column `{}` (data.group_column of the run): intervals and verdict take its rows for independent; \
-             --cluster names another column",
-            quoted(&reading.group_column)
-        )
-    };
-    let taken_alone = (clusters.is_none() && !reading.group_column.is_empty()).then(taken_alone);
-    let has_another_name = of_targets.name.as_deref().is_some_and(|name| name != target.column);
-    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && has_another_name;
-    let note = || {
-        format!(
-            "the target is column {}, by the index {} of the run's `data.target`; --target names another",
-            of_targets.place, target.column
-        )
-    };
-    let name = typed.input.file_name().map_or_else(|| input.clone(), |name| name.to_string_lossy().into_owned());
+    let rows = LabelledRows { features, targets, groups, clusters, input };
+    let trained = run.note_on_trained_rows(config, &typed.input, &lines);
+    let outside = run.training_range().and_then(|range| range.note(&range.outside(&rows.features)));
+    let by_index = note_on_index(typed, target, &columns.target);
+    let taken_alone = note_on_missing_clusters(&rows, &reading.group_column);
     let about = About {
-        title: typed.title.clone().unwrap_or_else(|| match &typed.own.client {
-            Some(client) => format!("{} on {name}, client {client}", run.summary.name),
-            None => format!("{} on {name}", run.summary.name),
-        }),
-        facts,
-        notes: trained
+        title: title(run, typed),
+        facts: facts(run, asked_client, &rows, &columns),
+        notes: [trained, by_index, taken_alone, alike_clusters]
             .into_iter()
-            .chain(is_index.then(note))
-            .chain(taken_alone)
-            .chain(alike_clusters)
+            .flatten()
             .chain(notes)
             .chain(outside)
             .collect(),
     };
-    Ok((LabelledRows { features, targets, groups, clusters, input }, about))
+    Ok((rows, about))
+}
+
+/// The columns that are read beside the features, as they are asked for or as they are found.
+struct Columns<T> {
+    target: T,
+    /// That of `--by`.
+    group: Option<T>,
+    /// That of `--cluster`, or of the run's `data.group_column`.
+    cluster: Option<T>,
+}
+
+/// The columns that the command and the run ask for.
+fn asked_columns<'a>(
+    run: &Finished,
+    typed: &'a Evaluate,
+    target: &'a Target,
+    reading: &'a Reading,
+) -> Columns<AskedColumn<'a>> {
+    let of_targets = AskedColumn {
+        key: target.key,
+        column: &target.column,
+        what: if run.card.classes.is_some() { "a label" } else { "a finite number" },
+        missing: match reading.leaves_out_unlabelled() {
+            true => MissingAnswer::LeftOut,
+            false => MissingAnswer::Refused(UNLABELLED),
+        },
+        may_be_feature: false,
+        required: true,
+    };
+    let group = typed.by.as_deref().map(|column| AskedColumn {
+        key: "--by",
+        column,
+        what: "the name of a group",
+        missing: MissingAnswer::Text(NO_GROUP),
+        may_be_feature: true,
+        required: true,
+    });
+    Columns { target: of_targets, group, cluster: cluster(typed, &reading.group_column) }
+}
+
+impl<'a> Columns<AskedColumn<'a>> {
+    /// The target first, then those of the others that are asked for.
+    fn all(&self) -> Vec<AskedColumn<'a>> {
+        [Some(self.target), self.group, self.cluster].into_iter().flatten().collect()
+    }
+
+    /// What was read for [`Self::all`], in its order; `None` for a column that the file lacks.
+    fn found(&self, read: Vec<Option<Beside>>) -> Result<Columns<Beside>, CliError> {
+        let mut read = read.into_iter();
+        let Some(target) = read.next().flatten() else {
+            return Err(CliError::Failed("the column of the targets was not read".into()));
+        };
+        let mut next = |asked: Option<_>| asked.and_then(|_| read.next().flatten());
+        Ok(Columns { target, group: next(self.group), cluster: next(self.cluster) })
+    }
+}
+
+/// The headline of the report.
+fn title(run: &Finished, typed: &Evaluate) -> String {
+    let of_run = || {
+        let name = typed.input.file_name().unwrap_or(typed.input.as_os_str()).to_string_lossy();
+        let client = typed.own.client.as_ref().map_or_else(String::new, |client| format!(", client {client}"));
+        format!("{} on {name}{client}", run.summary.name)
+    };
+    typed.title.clone().unwrap_or_else(of_run)
+}
+
+/// The facts on the rows, for the report.
+fn facts(
+    run: &Finished,
+    asked: client::Asked<'_>,
+    rows: &LabelledRows,
+    columns: &Columns<Beside>,
+) -> Vec<(String, String)> {
+    let count =
+        |of: Option<usize>, column: &Option<Beside>| Some(format!("{} of column {}", of?, column.as_ref()?.place));
+    let facts = [
+        ("rows", Some(format!("{}, {} rows", rows.input, rows.features.nrows()))),
+        ("target", Some(format!("column {}", columns.target.place))),
+        ("run", Some(run.path.display().to_string())),
+        ("predictor", asked.predictor.map(|client| format!("that of client {client}"))),
+        ("groups", count(rows.groups.as_ref().map(|groups| groups.names.len()), &columns.group)),
+        ("clusters", count(rows.clusters.as_ref().map(Clusters::count), &columns.cluster)),
+    ];
+    facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?))).collect()
+}
+
+/// That the run's `data.target` is an index, which finds a column of another name in this file.
+fn note_on_index(typed: &Evaluate, target: &Target, found: &Beside) -> Option<String> {
+    let has_another_name = found.name.as_deref().is_some_and(|name| name != target.column);
+    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && has_another_name;
+    is_index.then(|| {
+        format!(
+            "the target is column {}, by the index {} of the run's `data.target`; --target names another",
+            found.place, target.column
+        )
+    })
+}
+
+/// That the file lacks the run's column of clusters.
+fn note_on_missing_clusters(rows: &LabelledRows, group_column: &str) -> Option<String> {
+    (rows.clusters.is_none() && !group_column.is_empty()).then(|| {
+        format!(
+            "{} has no column `{}` (data.group_column of the run): intervals and verdict take its rows for independent; \
+             --cluster names another column",
+            rows.input,
+            quoted(group_column)
+        )
+    })
 }
 
 /// The column of the clusters: the one that is asked for, or the run's by its name, where the file has it.

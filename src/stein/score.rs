@@ -68,7 +68,7 @@ impl Coefficients {
     }
 
     /// C·X, `[N, d]`.
-    fn product(&self, of: &Particles) -> Particles {
+    pub fn product(&self, of: &Particles) -> Particles {
         match self {
             _ if self.is_identity() => of.clone(),
             Self::Diagonal(c) => of.combine(&Array2::from_diag(c)),
