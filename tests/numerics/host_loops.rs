@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{values, with_layout};
+use crate::common::{particles, values, with_layout};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::{Dataset, FeatureScale, Normalisation, Targets};
 use fedstein::density::{Kde, KdeBandwidth, KdeConfig, KdeMode, Likelihood, LikelihoodScale, LogDensity};
@@ -13,7 +13,8 @@ use fedstein::particles::Particles;
 use fedstein::random::Streams;
 use fedstein::rows::{Minibatches, Order, Shard, Table};
 use fedstein::stein::{
-    AccumulatorStart, EpsilonPlace, Kernel, Optimizer, OptimizerState, Precisions, Score, Svgd, direction,
+    AccumulatorStart, Bandwidth, EpsilonPlace, Kernel, Optimizer, OptimizerState, Precisions, Score, Svgd, direction,
+    reference,
 };
 use ndarray::{Array2, s};
 use rand::SeedableRng;
@@ -239,6 +240,41 @@ fn a_step_in_one_pass_is_the_step_of_tensor_operations() {
                     "{count} particles, λ = {lambda}, {optimizer:?}, one pass {in_one_pass}: {error}"
                 );
             }
+        }
+    }
+}
+
+/// Where particles are more than coordinates, the centres of a density are summed before the kernel is applied.
+#[test]
+fn a_density_moves_many_particles_of_few_coordinates_by_the_gradient_of_its_logarithm() {
+    let (d, lambda, lr) = (3, 0.5, 0.1);
+    for (count, centres) in [(2, 5), (3, 3), (4, 40), (40, 5), (150, 150)] {
+        let mut rng = ChaCha12Rng::seed_from_u64(11);
+        let [x, c] = [count, centres].map(|rows| {
+            let draw = |z: f64| f64::from((0.7 + z) as f32);
+            Array2::from_shape_simple_fn((rows, d), || draw(StandardNormal.sample(&mut rng)))
+        });
+        // Σ_j w_ij (c_j − x_i)/λ² with w_ij in proportion to exp(−|c_j − x_i|²/(2λ²)).
+        let score = Array2::from_shape_fn((count, d), |(i, k)| {
+            let weight = |j: usize| (-(&c.row(j) - &x.row(i)).pow2().sum() / (2.0 * lambda * lambda)).exp();
+            let total: f64 = (0..centres).map(weight).sum();
+            (0..centres).map(|j| weight(j) / total * (c[[j, k]] - x[[i, k]]) / (lambda * lambda)).sum()
+        });
+        let [theta, of_theta] = [&x, &score].map(|rows| session(Precision::F64).matrix(rows));
+        let want = reference::direction(&theta, of_theta, Bandwidth::default()).unwrap();
+        let want = want.try_into_vec_as::<f64>().unwrap();
+        for (precision, bound) in [(Precision::F32, 2e-5), (Precision::F64, 1e-12)] {
+            let [x, c] = [&x, &c].map(|rows| particles(rows, &session(precision)));
+            let config = KdeConfig { mode: KdeMode::Exact, bandwidth: KdeBandwidth::Fixed(lambda) };
+            let score = Kde::new(&c, config).unwrap().score(&x).unwrap();
+            let phi = direction(&Kernel::default(), &x, score).unwrap();
+            let error = largest_relative(&values(&phi.evaluate(&x)), &want);
+            assert!(error < bound, "{count} particles, {centres} centres, {precision:?}: {error}");
+            let from = values(&x);
+            let moved = values(&Optimizer::Sgd { lr }.follow(x, phi, &mut OptimizerState::default()));
+            let step: Vec<f64> = moved.iter().zip(from).map(|(to, from)| (to - from) / lr).collect();
+            let error = largest_relative(&step, &want);
+            assert!(error < bound, "{count} particles, {centres} centres, {precision:?}, a step: {error}");
         }
     }
 }
