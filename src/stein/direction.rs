@@ -10,7 +10,7 @@
 //! multiplies a, `[N, out·B]`, in the place of the gradient, `[N, out·in]`.
 
 use burn::tensor::TensorReadError;
-use ndarray::{Array1, Array2, Axis, Zip};
+use ndarray::{Array2, Axis, Zip};
 
 use super::kernel::{Kernel, KernelMatrix};
 use crate::particles::Particles;
@@ -78,18 +78,18 @@ pub fn direction(kernel: &Kernel, particles: &Particles, score: Score) -> Result
         Some((c, Factor::FirstLayer(product))) => Some((c.scaled(scale).after(&k.values), *product)),
         _ => None,
     };
-    // C·X has fewer elements than C where particles are more than coordinates: it is multiplied here.
-    let is_short = particles.dim() < n;
-    let terms = terms.into_iter().map(|(c, of)| match is_short && !c.is_sparse() {
-        true => (Coefficients::Diagonal(Array1::ones(n)), Factor::Rows(c.product(&of.at(particles)))),
-        false => (c, of),
-    });
-    // K·(P_1·X_1 + P_2·X_2 + …) where the P are sparse, (K·C)·X where they are not.
-    let (sparse, full): (Vec<_>, Vec<_>) = terms.partition(|(coefficients, _)| coefficients.is_sparse());
-    let part = |(p, of): (Coefficients, _)| (Some(p).filter(|p| !p.is_identity()), of);
-    let parts: Vec<_> = sparse.into_iter().map(part).collect();
+    // K·(P_1·X_1 + P_2·X_2 + …) where P is sparse or has more elements than P·X, (K·C)·X elsewhere.
+    let (mut parts, mut weighed) = (Vec::new(), Vec::new());
+    for (c, of) in terms {
+        if c.is_sparse() {
+            parts.push((Some(c).filter(|c| !c.is_identity()), of));
+        } else if particles.dim() < n {
+            parts.push((None, Factor::Rows(c.product(&of.at(particles)))));
+        } else {
+            weighed.push(Term::whole(c.scaled(scale).after(&k.values), of));
+        }
+    }
     let mixed = (!parts.is_empty()).then(|| Term { coefficients: &k.values * scale, parts });
-    let weighed = full.into_iter().map(|(c, of)| Term::whole(c.scaled(scale).after(&k.values), of));
     let terms = mixed.into_iter().chain(weighed).collect();
     Ok(Direction { own, common: common.insert_axis(Axis(1)), terms, product, kernel: Some(k) })
 }

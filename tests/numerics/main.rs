@@ -1,6 +1,7 @@
 //! The parts that algorithms are made of: models, kernels, densities, transport, selection and metrics against golden
 //! cases, closed forms and slow loops.
 
+mod assignments;
 #[path = "../common/mod.rs"]
 mod common;
 mod curvature;
