@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
+# Ends a process that hangs, in seconds. On a machine that does other work a process takes several times as long as
+# alone, and each message of a federation over Flower is a process: a limit near the usual time would fail there.
+LIMIT = 600.0
+
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c() -> None:
@@ -37,7 +41,7 @@ def command() -> Command:
     assert program is not None, "the package's command is not installed"
 
     def run(*args: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([program, *args], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == code, done.stderr
         return done
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from conftest import LIMIT
+
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
@@ -23,10 +25,10 @@ def free_port() -> int:
         return port
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
+        assert time.monotonic() < end, f"{what} did not happen within {LIMIT:.0f} s"
         time.sleep(0.1)
 
 
@@ -83,7 +85,7 @@ class Roles:
             f"flower-superlink {security} --host 127.0.0.1 --port {self.port} {database} "
             "--disable-runtime-dependency-installation",
         )
-        wait_until(self._listens, 60, "the SuperLink's start")
+        wait_until(self._listens, "the SuperLink's start")
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
@@ -109,7 +111,7 @@ class Roles:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        group.wait(timeout=20)
+        group.wait(timeout=LIMIT)
 
     def _tree(self, root: int) -> list[int]:
         """The processes below one."""
@@ -142,7 +144,7 @@ class Roles:
         path = self.directory / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def flwr(self, *args: str, seconds: float = 120) -> str:
+    def flwr(self, *args: str) -> str:
         """A command of Flower; what it prints."""
         done = subprocess.run(
             [shutil.which("flwr", path=os.fspath(SCRIPTS)) or "flwr", *args],
@@ -150,7 +152,7 @@ class Roles:
             text=True,
             env=self.environment,
             cwd=self.directory,
-            timeout=seconds,
+            timeout=LIMIT,
         )
         output = done.stdout + done.stderr
         assert done.returncode == 0, output

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("flwr")
 
 import fedstein
-from conftest import Command
+from conftest import LIMIT, Command
 from roles import Roles, wait_until
 
 SMALL = ["rounds=2", "algorithm.local_steps=20", "algorithm.particles=3", "model.hidden=[8]"]
@@ -55,7 +55,7 @@ def app(directory: Path, sites: Path | None, count: int) -> Path:
     """A project of `python -m fedstein.flower new`."""
     project = directory / "trees"
     more = [] if sites is None else ["--sites", str(count)]
-    subprocess.run([sys.executable, "-m", "fedstein.flower", "new", str(project), *more], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "fedstein.flower", "new", str(project), *more], check=True, timeout=LIMIT)
     return project
 
 
@@ -94,7 +94,10 @@ def test_a_project_is_written_where_there_is_none_and_is_what_flower_builds(
     assert list(tmp_path.glob("*.fab"))
     for directory, message in ((project, "exists"), (tmp_path / "1-trees", "begin with a letter")):
         done = subprocess.run(
-            [sys.executable, "-m", "fedstein.flower", "new", str(directory)], capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "fedstein.flower", "new", str(directory)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
         )
         assert done.returncode == 2 and message in done.stderr
 
@@ -104,7 +107,7 @@ def test_check_says_what_is_missing_on_a_node(sites: Callable[..., Path]) -> Non
 
     def check(*args: str) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "fedstein.flower", "check", *args]
-        return subprocess.run(program, capture_output=True, text=True, timeout=60)
+        return subprocess.run(program, capture_output=True, text=True, timeout=LIMIT)
 
     ready = check(str(site))
     assert ready.returncode == 0 and "This node is ready" in ready.stdout, ready.stderr
@@ -127,7 +130,7 @@ def test_two_supernodes_over_tls_have_the_bits_of_a_federation_without_flower(
         federation.node(index, split / str(index) / "site.toml")
     out = tmp_path / "run"
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", "--stream", *keys(out, split, *TEMPLATE))
-    wait_until(lambda: (out / "report" / "report.html").exists(), 90, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     # Each site has its own results, with the particles of the best round.
     assert len(list(split.glob("*/state/*/results/predictions.csv"))) == 2
     kept = [path.read_bytes() for path in split.glob("*/state/*/results/particles.safetensors")]
@@ -142,7 +145,7 @@ def certificates(directory: Path) -> None:
     """A certificate authority, and a certificate of the loopback address."""
 
     def openssl(*args: str) -> None:
-        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=directory, timeout=60)
+        subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=directory, timeout=LIMIT)
 
     names = directory / "names"
     names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
@@ -195,11 +198,11 @@ def test_a_supernode_that_is_killed_in_a_visit_comes_back_and_no_visit_counts_tw
     out = tmp_path / "run"
     more = ('set="algorithm.local_steps=20000 algorithm.particles=3 model.hidden=[8]"', "rounds=3")
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
-    wait_until(lambda: rounds(out) >= 1, 120, "the first round")
+    wait_until(lambda: rounds(out) >= 1, "the first round")
     time.sleep(3.5)
     federation.kill("node1")
     federation.node(1, split / "1" / "site.toml", name="node1-again")
-    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert particles(out) == reference(command, split, 2, tmp_path / "reference")
 
 
@@ -231,13 +234,13 @@ def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_lat
         "rounds=4",
     )
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
-    wait_until(lambda: rounds(out) >= 1, 120, "the first round")
-    wait_until(lambda: federation.runs("node1", "flwr-clientapp"), 60, "the visit of the second round")
+    wait_until(lambda: rounds(out) >= 1, "the first round")
+    wait_until(lambda: federation.runs("node1", "flwr-clientapp"), "the visit of the second round")
     federation.kill("node1")
     # The round is repeated with the other site.
-    wait_until(lambda: (2, 1, "unanswered") in events(out), 120, "the end of the second round")
+    wait_until(lambda: (2, 1, "unanswered") in events(out), "the end of the second round")
     federation.node(1, split / "1" / "site.toml", name="node1-again")
-    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     # The round was repeated with the other site, and nothing came twice. On a loaded machine the node that is back may
     # give its scores of round 2 after the deadline: they come in round 3, and are dropped.
     found = events(out)
@@ -258,14 +261,14 @@ def test_a_site_whose_own_file_is_damaged_in_the_middle_fails_and_takes_part_aga
         federation.node(index, split / str(index) / "site.toml")
     out = tmp_path / "run"
     federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, TEMPLATE[0], "rounds=8"))
-    wait_until(lambda: rounds(out) >= 2, 120, "the second round")
+    wait_until(lambda: rounds(out) >= 2, "the second round")
     file = split / "1" / "site.toml"
     right = file.read_text()
     file.write_text("index = one")
-    wait_until(lambda: any(event[1:] == (1, "failed") for event in events(out)), 120, "a visit that fails")
+    wait_until(lambda: any(event[1:] == (1, "failed") for event in events(out)), "a visit that fails")
     file.write_text(right)
     failed = rounds(out)
-    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert "1" in trained(out)[failed:], trained(out)
     assert "site.toml" not in (out / "events.jsonl").read_text()
     assert "site.toml" in federation.log("node1")
@@ -314,7 +317,7 @@ def test_a_site_whose_replies_are_not_numbers_has_the_effect_of_that_fault_in_a_
         federation.node(index, split / str(index) / "site.toml")
     out = tmp_path / "run"
     federation.flwr("run", str(project), "lab", *keys(out, split, TEMPLATE[0], "rounds=5"))
-    wait_until(lambda: (out / "report" / "report.html").exists(), 240, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert events(out) == found
     assert particles(out) == expected
 
@@ -330,18 +333,18 @@ def test_a_run_that_flower_stops_goes_on_to_the_same_bits(
     out, project = tmp_path / "run", app(tmp_path, split, 2)
     more = (TEMPLATE[0], "rounds=6")
     started = json.loads(federation.flwr("run", str(project), "lab", "--format", "json", *keys(out, split, *more)))
-    wait_until(lambda: rounds(out) >= 2, 120, "the second round")
+    wait_until(lambda: rounds(out) >= 2, "the second round")
     federation.flwr("stop", str(started["run-id"]), "lab")
-    wait_until(lambda: not federation.runs("superlink", "flwr-serverapp"), 60, "the stop")
+    wait_until(lambda: not federation.runs("superlink", "flwr-serverapp"), "the stop")
     done = rounds(out)
     assert 2 <= done < 6 and not (out / "report").exists()
     federation.flwr("run", str(project), "lab", *keys(out, split, "resume=true", *more))
-    wait_until(lambda: rounds(out) > done, 120, "a round after the resume")
+    wait_until(lambda: rounds(out) > done, "a round after the resume")
     # The SuperLink dies and is started again on its database; the run goes on from its checkpoint.
     federation.kill("superlink")
     federation.superlink()
     federation.flwr("run", str(project), "lab", *keys(out, split, "resume=true", *more))
-    wait_until(lambda: (out / "report" / "report.html").exists(), 180, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert particles(out) == reference(command, split, 2, tmp_path / "reference")
 
 
@@ -369,7 +372,7 @@ def test_a_simulation_has_the_bits_of_a_run_in_one_process(
     federation.superlink(simulation=True)
     out, project = tmp_path / "run", app(tmp_path, None, 0)
     simulate(federation, project, TEMPLATE[0], "rounds=3", f'out="{out}"')
-    wait_until(lambda: (out / "report" / "report.html").exists(), 300, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert particles(out) == in_one_process(command, tmp_path / "reference", "rounds=3")
 
 
@@ -382,12 +385,12 @@ def test_a_simulation_that_flower_stops_goes_on_to_the_same_bits(
     out, project = tmp_path / "run", app(tmp_path, None, 0)
     changes = (TEMPLATE[0], "rounds=100", f'out="{out}"')
     started = json.loads(simulate(federation, project, *changes))
-    wait_until(lambda: rounds(out) >= 2, 300, "the second round")
+    wait_until(lambda: rounds(out) >= 2, "the second round")
     federation.flwr("stop", str(started["run-id"]), "lab")
-    wait_until(lambda: not federation.runs("superlink", "flwr-simulation"), 60, "the stop")
+    wait_until(lambda: not federation.runs("superlink", "flwr-simulation"), "the stop")
     assert 2 <= rounds(out) < 100 and not (out / "report").exists()
     simulate(federation, project, *changes, "resume=true")
-    wait_until(lambda: (out / "report" / "report.html").exists(), 300, "the end of the run")
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
     assert particles(out) == in_one_process(command, tmp_path / "reference", "rounds=100")
 
 
@@ -395,7 +398,7 @@ def simulate(federation: Roles, project: Path, *changes: str) -> str:
     """Start a simulation of ten clients with these changes of the app's config; what Flower prints."""
     nodes = "num-supernodes=10 client-resources-num-cpus=1"
     options = ("--format", "json", "--federation-config", nodes, "-c", " ".join(changes))
-    return federation.flwr("run", str(project), "lab", *options, seconds=300)
+    return federation.flwr("run", str(project), "lab", *options)
 
 
 def in_one_process(command: Command, out: Path, *keys: str) -> bytes:

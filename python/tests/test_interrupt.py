@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from conftest import LIMIT
 
 Script = Callable[[str], Sequence[str]]
 
@@ -59,7 +60,7 @@ def run(script: Script, text: str, tmp: Path, **environment: str) -> None:
         script(HEAD + text),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT,
         env={**os.environ, "TMPDIR": os.fspath(tmp), **environment},
     )
     assert done.returncode == 0 and "FATAL" not in done.stderr, done.stdout + done.stderr
@@ -128,7 +129,7 @@ def late():
 atexit.register(late)
 import fedstein
 """
-    done = subprocess.run(script(text), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0 and done.stdout == "0.25\n", done
     assert Path("late/report.html").is_file()
 
@@ -222,7 +223,7 @@ print("ended", flush=True)
         except OSError:  # The other end is closed.
             break
     os.close(ours)
-    assert process.wait(timeout=60) == 0, shown
+    assert process.wait(timeout=LIMIT) == 0, shown
     before, after = shown.split(b"raised\r\n")
     assert b"round 1/100000" in before and after == b"ended\r\n", shown
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import fedstein
 import pytest
+from conftest import LIMIT
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -38,7 +39,7 @@ print(time.perf_counter() - start, *{name.split(".")[0] for name in set(sys.modu
 def test_the_stubs_are_those_of_the_module() -> None:
     allowed = ["--allowlist", str(PACKAGE / "tests" / "stubtest.txt")]
     args = [sys.executable, "-m", "mypy.stubtest", "fedstein", *allowed]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(args, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stdout
 
 
@@ -75,7 +76,7 @@ def test_an_example_runs(example: str) -> None:
         [sys.executable, "-W", "error", str(PACKAGE / "examples" / example)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
 

@@ -15,7 +15,7 @@ from typing import Any
 import fedstein
 import numpy as np
 import pytest
-from conftest import SMALL, Command
+from conftest import LIMIT, SMALL, Command
 
 LONG = "rounds=100000, algorithm={'particles': 4, 'local_steps': 5}, model={'hidden': [8]}"
 
@@ -35,7 +35,7 @@ except KeyboardInterrupt as error:
     while process.stdout.readline() != "2\n":
         pass
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 7, rest
     last = rest.splitlines()[-1]
     found = re.fullmatch(
@@ -84,7 +84,7 @@ if os.fork() == 0:
     os._exit(1)
 sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
-    done = subprocess.run(script(text), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0 and 'get_context("spawn")' in done.stdout, done
 
 
@@ -128,6 +128,6 @@ def test_ctrl_c_ends_the_command_as_it_ends_the_binary(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "resume with: fedstein train --resume" in errors
     assert "Traceback" not in errors

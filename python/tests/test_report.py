@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from conftest import Command, Predictions, drawn
+from conftest import LIMIT, Command, Predictions, drawn
 from scipy import sparse, stats
 from sklearn import metrics
 
@@ -681,7 +681,7 @@ before, start = size("VmRSS:"), time.process_time()
 report = fedstein.report(p, y)
 print(time.process_time() - start, (size("VmHWM:") - before) / p.nbytes)
 """
-    done = subprocess.run(script(text), capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(script(text), capture_output=True, text=True, check=True, timeout=LIMIT)
     seconds, share = map(float, done.stdout.split())
     # The array itself is not copied: of 10 columns, labels, confidences and their order in bins are half as large.
     assert seconds < 1 and 0.2 < share < 0.9, done.stdout
