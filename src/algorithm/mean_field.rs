@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{DType, Tensor, activation};
 use fedstein_models::Layout;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -179,7 +179,12 @@ impl MeanField {
 
     /// ∂/∂ρ from ∂/∂σ: dσ/dρ = sigmoid(ρ).
     fn through_softplus(&self, by_sd: Particles) -> Particles {
-        self.rho.clone().zip(by_sd, |rho, by_sd| activation::sigmoid(rho) * by_sd)
+        // Burn's sigmoid is in f32 on ndarray, whatever the format.
+        let sigmoid = |rho: Tensor<2>| match rho.dtype() {
+            DType::F64 => rho.neg().exp().add_scalar(1.0).recip(),
+            _ => activation::sigmoid(rho),
+        };
+        self.rho.clone().zip(by_sd, |rho, by_sd| sigmoid(rho) * by_sd)
     }
 }
 

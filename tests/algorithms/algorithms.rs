@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{self, bits, data, experiment, outcome, particles, partition_of, small_digits, values};
+use crate::common::{self, bits, data, experiment, normal, outcome, particles, partition_of, small_digits, values};
 use burn::tensor::Tensor;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::datasets::synthetic::mixture::{GaussianMixture, paper_1d};
@@ -17,14 +17,9 @@ use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 
 fn session() -> Session {
     Session::open::<Flex>(Precision::F64).unwrap()
-}
-
-fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
-    Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
 }
 
 /// Mean and variance of numbers.

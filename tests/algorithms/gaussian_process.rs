@@ -1,7 +1,7 @@
 //! The Gaussian processes of pFedGP: their linear algebra, their posterior against integrals and against an independent
 //! program, their gradients against differences, and the classifier.
 
-use crate::common::{Tolerance, assert_close, flat, golden, matrix};
+use crate::common::{Tolerance, assert_close, flat, golden, matrix, normal};
 use burn::tensor::Tensor;
 use fedstein::algorithm::pfedgp::class_tree::{Fork, class_tree};
 use fedstein::algorithm::pfedgp::classifier::{Classifier, GpConfig, UNSEEN, held, objective};
@@ -20,10 +20,6 @@ use rand_distr::{Distribution, StandardNormal};
 
 fn rng(seed: u64) -> ChaCha12Rng {
     ChaCha12Rng::seed_from_u64(seed)
-}
-
-fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
-    Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
 }
 
 pub fn gp(output_scale: f64, length_scale: f64, inference_steps: usize) -> GpConfig {

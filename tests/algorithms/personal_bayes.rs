@@ -7,6 +7,8 @@ use crate::common::{data, experiment, particles, partition_of, values};
 use burn::tensor::Tensor;
 use fedstein::algorithm::mean_field::{MeanField, MeanFieldState, noise};
 use fedstein::array::{Array, Values};
+#[cfg(feature = "ndarray")]
+use fedstein::backend::NdArray;
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::error::RunError;
 use fedstein::experiment::{Config, Experiment};
@@ -84,6 +86,23 @@ fn both_gradients_of_the_kl_are_its_finite_differences() {
     for gradient in [q.kl_gradient(&q), q.reverse_kl_gradient(&q)] {
         assert!(both(gradient).iter().all(|g| g.abs() < 1e-12), "KL(q ‖ q) is a minimum");
     }
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn gradients_have_the_digits_of_the_precision_on_every_backend() {
+    let of = |session: Session| {
+        let (q, p) = (gauss(&Q[..3], &Q[3..], &session), gauss(&P[..3], &P[3..], &session));
+        values(&q.kl_gradient(&p).rho)
+    };
+    let (here, there) = (of(f64_session()), of(Session::open::<NdArray>(Precision::F64).unwrap()));
+    assert!(largest_gap(&here, &there) < 1e-12, "{here:?}, {there:?}");
+    // dσ/dρ = σ(ρ), and ∂KL/∂σ = σ/σ_p² − 1/σ.
+    let want = (0..3).map(|i| {
+        let (sd, of_p) = (softplus(Q[3 + i]), softplus(P[3 + i]));
+        (sd / (of_p * of_p) - 1.0 / sd) * sigmoid(Q[3 + i])
+    });
+    assert!(largest_gap(&there, &want.collect::<Vec<_>>()) < 1e-12, "{there:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod place;
 
 use std::sync::Arc;
 
+use burn::tensor::Tensor;
 use fedstein::algorithm::gaussian::Family;
 use fedstein::algorithm::gaussian::natural::{Gaussian, Symmetric};
 use fedstein::algorithm::{ALGORITHM_CAPABILITIES, ALGORITHM_KINDS, Capabilities};
@@ -15,12 +16,13 @@ use fedstein::error::RunError;
 use fedstein::experiment::progress::Quiet;
 use fedstein::experiment::schema::{Overrides, Source};
 use fedstein::experiment::{Config, Experiment, Outcome, run};
-use fedstein::models::Layout;
+use fedstein::models::{Layout, Model};
 use fedstein::particles::Particles;
 use fedstein::protocol::{ClientHalves, Halves, ServerHalf, Setup, all_here};
 use fedstein::random::{Purpose, Streams};
 use fedstein::rows::{Shard, Table};
 use ndarray::{Array1, Array2};
+use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
@@ -51,6 +53,21 @@ pub fn has_key(algorithm: &str, key: &str) -> bool {
 /// Whether an algorithm presupposes plain gradient steps.
 pub fn needs_plain_steps(algorithm: &str) -> bool {
     algorithms_that(|can| can.plain_gradient_steps).contains(&algorithm)
+}
+
+/// Independent standard normal entries.
+pub fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
+    Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
+}
+
+/// The entries of a tensor, on the host.
+pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.try_into_vec_as::<f64>().unwrap()
+}
+
+/// The blocks of particles given as flat rows.
+pub fn blocks(rows: &Array2<f64>, model: &dyn Model, on: &Session) -> Vec<Tensor<2>> {
+    with_layout(rows, model.layout(), on).blocks().to_vec()
 }
 
 /// A case of a golden file.

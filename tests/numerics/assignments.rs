@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::transport::{host_costs, normal};
+use crate::common::normal;
+use crate::transport::host_costs;
 
 /// The least total over all permutations.
 fn brute_force(cost: &Array2<f64>) -> f64 {

@@ -10,7 +10,8 @@ use ndarray::{Array2, Array3, array, s};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::stack::{assert_near, blocks, host, network, normal, specs};
+use crate::common::{blocks, host, normal};
+use crate::stack::{assert_near, network, specs};
 
 const ROWS: usize = 4;
 const CLASSES: usize = 3;
@@ -77,8 +78,8 @@ impl Network {
         let config = StackConfig { head, ..StackConfig::classifier(case.input, specs(case.layers), CLASSES) };
         let model = network(config);
         let mut rng = ChaCha12Rng::seed_from_u64(17);
-        let theta = normal((case.particles, model.layout().dim()), 0.4, &mut rng);
-        let inputs = normal((ROWS, case.input.iter().product()), 1.0, &mut rng);
+        let theta = 0.4 * normal((case.particles, model.layout().dim()), &mut rng);
+        let inputs = normal((ROWS, case.input.iter().product()), &mut rng);
         let uniforms = Array2::from_shape_simple_fn((case.particles, ROWS), || rng.random::<f64>());
         Self { model: Box::new(model), on: Session::open::<Flex>(Precision::F64).unwrap(), theta, inputs, uniforms }
     }

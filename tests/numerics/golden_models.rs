@@ -1,7 +1,7 @@
 //! Golden cases of the models: log-likelihoods, log priors with every constant, scores and predictions of logistic
 //! regression and of networks, as other programs computed them (`tests/golden/README.md`), in f64 and in f32.
 
-use crate::common::{Case, assert_close, flat, golden, matrix, with_layout};
+use crate::common::{Case, assert_close, blocks, flat, golden, host, matrix, with_layout};
 use burn::tensor::Tensor;
 use fedstein::array::{Array, Values};
 #[cfg(feature = "ndarray")]
@@ -54,18 +54,9 @@ const COUNTED_LATER: [&str; 1] = [
     "mlp 784-100-10 with log gamma",
 ];
 
-/// The blocks of particles given as flat rows.
-pub fn blocks(rows: &Array2<f64>, model: &dyn Model, on: &Session) -> Vec<Tensor<2>> {
-    with_layout(rows, model.layout(), on).blocks().to_vec()
-}
-
 /// The flat rows of these blocks, on the host.
 pub fn rows(blocks: Vec<Tensor<2>>) -> Vec<f64> {
     Tensor::cat(blocks, 1).try_into_vec_as::<f64>().unwrap()
-}
-
-pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
-    tensor.try_into_vec_as::<f64>().unwrap()
 }
 
 pub fn one_hot(labels: &[usize], classes: usize) -> Array2<f64> {

@@ -1,7 +1,9 @@
 //! Client selection: discrepancies and inner products against golden cases and slow loops, probabilities and draws.
 //! What selection costs and changes in a run is in `selection_runs.rs`. Source: Yang et al. eq. (13)-(25).
 
-use crate::common::{Case, Tolerance, assert_close, experiment, flat, golden, matrix, moments, particles, values};
+use crate::common::{
+    Case, Tolerance, assert_close, experiment, flat, golden, matrix, moments, normal, particles, values,
+};
 use fedstein::backend::{Flex, Precision, Session};
 use fedstein::random::Streams;
 use fedstein::schedule::Action;
@@ -13,15 +15,10 @@ use ndarray::{Array1, Array2, array};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
-use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
 fn fixed(h: f64) -> Bandwidth {
     Bandwidth { rule: Rule::Fixed(h), median: MedianOfEven::Mean }
-}
-
-fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
-    Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
 }
 
 fn product_on(

@@ -2,7 +2,7 @@
 //! against finite differences, the shapes that meet and those that do not, and the words of a config.
 
 use crate::common::place::{Place, TINY, cells, numbers};
-use crate::common::{Tolerance, assert_close, with_layout};
+use crate::common::{Tolerance, assert_close, blocks, host, normal};
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{AvgPool2dConfig, MaxPool2dConfig};
@@ -20,7 +20,6 @@ use fedstein::models::{
 use ndarray::Array2;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 
 const CLASSES: usize = 3;
 const LENET: [&str; 10] =
@@ -97,26 +96,11 @@ pub fn network(config: StackConfig) -> impl Model {
     Network::new(config.check().unwrap())
 }
 
-pub fn normal(shape: (usize, usize), sd: f64, rng: &mut ChaCha12Rng) -> Array2<f64> {
-    Array2::from_shape_fn(shape, |_| {
-        let z: f64 = StandardNormal.sample(rng);
-        sd * z
-    })
-}
-
-pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
-    tensor.try_into_vec_as::<f64>().unwrap()
-}
-
-pub fn blocks(rows: &Array2<f64>, model: &dyn Model, on: &Session) -> Vec<Tensor<2>> {
-    with_layout(rows, model.layout(), on).blocks().to_vec()
-}
-
 /// What goes into the models of a case: particles, features, classes.
 fn material(case: &Case, d: usize) -> [Array2<f64>; 3] {
     let mut rng = ChaCha12Rng::seed_from_u64(31);
-    let theta = normal((case.particles, d), 0.4, &mut rng);
-    let inputs = normal((case.rows, case.input.iter().product()), 1.0, &mut rng);
+    let theta = 0.4 * normal((case.particles, d), &mut rng);
+    let inputs = normal((case.rows, case.input.iter().product()), &mut rng);
     let labels: Vec<usize> = (0..case.rows).map(|_| rng.random_range(0..CLASSES)).collect();
     [theta, inputs, Array2::from_shape_fn((case.rows, CLASSES), |(row, c)| f64::from(u8::from(labels[row] == c)))]
 }
@@ -351,8 +335,8 @@ fn a_stack_of_dense_layers_is_the_bnn_bit_for_bit() {
                 assert_eq!(ours.prior(), bnn.prior());
 
                 let mut rng = ChaCha12Rng::seed_from_u64(8);
-                let theta = normal((3, bnn.layout().dim()), 0.5, &mut rng);
-                let inputs = normal((7, 12), 1.0, &mut rng);
+                let theta = 0.5 * normal((3, bnn.layout().dim()), &mut rng);
+                let inputs = normal((7, 12), &mut rng);
                 let columns = if matches!(head, Head::Classes(_)) { CLASSES } else { 1 };
                 let targets = Array2::from_shape_fn((7, columns), |(row, c)| f64::from(u8::from(row % columns == c)));
                 let answers = |model: &dyn Model| answers::<Flex>(model, [&theta, &inputs, &targets], Precision::F32);

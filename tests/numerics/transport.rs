@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Case, assert_close, flat, golden, matrix, particles, values, with_layout};
+use crate::common::{Case, assert_close, flat, golden, matrix, normal, particles, values, with_layout};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -20,11 +20,6 @@ use proptest::prelude::*;
 use rand::rngs::ChaCha12Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
-
-pub fn normal(shape: (usize, usize), rng: &mut ChaCha12Rng) -> Array2<f64> {
-    Array2::from_shape_fn(shape, |_| StandardNormal.sample(rng))
-}
 
 fn sets(count: usize, shape: (usize, usize), rng: &mut ChaCha12Rng) -> Vec<Array2<f64>> {
     (0..count).map(|_| normal(shape, rng)).collect()

@@ -7,7 +7,8 @@ use ndarray::{Array2, concatenate, s};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::stack::{assert_near, blocks, host, network, normal, specs};
+use crate::common::{blocks, host, normal};
+use crate::stack::{assert_near, network, specs};
 
 /// The weight of each row: the third row counts as none, and the others as that many equal rows.
 const WEIGHTS: [usize; 4] = [2, 1, 0, 3];
@@ -34,8 +35,8 @@ fn a_row_of_weight_two_counts_as_two_rows() {
     let on = Session::open::<Flex>(Precision::F64).unwrap();
     for (what, model, classes) in models() {
         let mut rng = ChaCha12Rng::seed_from_u64(11);
-        let theta = blocks(&normal((3, model.layout().dim()), 0.5, &mut rng), &*model, &on);
-        let inputs = normal((WEIGHTS.len(), 12), 1.0, &mut rng);
+        let theta = blocks(&(0.5 * normal((3, model.layout().dim()), &mut rng)), &*model, &on);
+        let inputs = normal((WEIGHTS.len(), 12), &mut rng);
         let targets =
             Array2::from_shape_fn((WEIGHTS.len(), classes), |(row, class)| f64::from(u8::from(row % classes == class)));
         let uniforms = Array2::from_shape_simple_fn((3, WEIGHTS.len()), || rng.random::<f64>());

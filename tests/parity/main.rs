@@ -15,7 +15,7 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, activation};
-use common::{particles, values, with_layout};
+use common::{host, particles, values, with_layout};
 #[cfg(feature = "ndarray")]
 use fedstein::backend::NdArray;
 use fedstein::backend::{Backend, Flex, Precision, Session};
@@ -95,10 +95,6 @@ fn normal(shape: (usize, usize), sd: f64, rng: &mut ChaCha12Rng) -> Array2<f64> 
         let z: f64 = StandardNormal.sample(rng);
         f64::from((sd * z) as f32)
     })
-}
-
-fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
-    tensor.try_into_vec_as::<f64>().unwrap()
 }
 
 // --------------------------------------------------------------------------------------------------------- models

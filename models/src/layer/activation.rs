@@ -2,7 +2,7 @@
 
 use std::f64::consts::SQRT_2;
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{DType, Tensor, activation};
 
 fedstein_schema::words! {
     /// An elementwise non-linearity.
@@ -36,11 +36,23 @@ impl Activation {
         match self {
             Self::Relu => activation::relu(z),
             Self::Tanh => z.tanh(),
-            Self::Sigmoid => activation::sigmoid(z),
+            Self::Sigmoid => sigmoid(z),
             // Burn's own gelu has the derivative of another function (the tanh approximation) on every backend but
             // flex: scores were off by 1e-3. The derivative of erf is right everywhere.
             Self::Gelu => z.clone().div_scalar(SQRT_2).erf().add_scalar(1.0).mul_scalar(0.5) * z,
-            Self::Silu => activation::silu(z),
+            Self::Silu => match z.dtype() {
+                DType::F64 => z.clone() * sigmoid(z),
+                _ => activation::silu(z),
+            },
         }
+    }
+}
+
+/// σ(z). Burn's own is in f32 on ndarray, whatever the format.
+fn sigmoid<const D: usize>(z: Tensor<D>) -> Tensor<D> {
+    match z.dtype() {
+        // This form's derivative is finite for any z.
+        DType::F64 => z.mul_scalar(0.5).tanh().add_scalar(1.0).mul_scalar(0.5),
+        _ => activation::sigmoid(z),
     }
 }
