@@ -21,6 +21,8 @@ const PRECISION: &str = "precision";
 const STEP_FLOOR: f64 = 0.5;
 /// The part of the initial q's precision that must always be left.
 const FLOOR: f64 = 1e-3;
+/// The part of the precision that must be left with which q still counts as proper; the margin allows for rounding.
+const MARGIN: f64 = 0.5;
 /// The number of halvings after which a step is given up.
 const HALVINGS: usize = 40;
 
@@ -223,9 +225,25 @@ impl StepBound {
         Self { floor: precision.combine(FLOOR, precision, 0.0), leaps: !sampled }
     }
 
-    /// Whether q has at least half of the precision that must be left; the margin allows for rounding.
+    /// Whether q has the precision that must be left, up to the margin.
     pub(super) fn holds(&self, q: &Gaussian) -> bool {
-        Factor::of(&q.natural.precision.combine(1.0, &self.floor, -0.5)).is_some()
+        Factor::of(&q.natural.precision.combine(1.0, &self.floor, -MARGIN)).is_some()
+    }
+
+    /// In the mean field: q in the coordinates that have the precision that must be left, and `near` in the others. `None`
+    /// in the full family.
+    pub(super) fn mixed(&self, q: &Natural, near: &Gaussian) -> Option<Gaussian> {
+        let near = &near.natural;
+        let (Symmetric::Diagonal(of_q), Symmetric::Diagonal(of_near), Symmetric::Diagonal(floor)) =
+            (&q.precision, &near.precision, &self.floor)
+        else {
+            return None;
+        };
+        let mix = |q: &Array1<f64>, near: &Array1<f64>| {
+            Array1::from_shape_fn(q.len(), |j| if of_q[j] > MARGIN * floor[j] { q[j] } else { near[j] })
+        };
+        let precision = Symmetric::Diagonal(mix(of_q, of_near));
+        Natural { eta1: mix(&q.eta1, &near.eta1), precision }.normalised()
     }
 
     /// The share of the step in one coordinate, for precisions Λ → Λ', gradient η1' − Λ'm.
@@ -320,6 +338,21 @@ mod tests {
             let got = q.step(&target, 0.5, &bound).natural().precision.to_diagonal()[0];
             assert!((got / want - 1.0).abs() < 1e-12, "{got}, not {want}");
         }
+    }
+
+    #[test]
+    fn an_improper_coordinate_leaves_the_others_where_they_are() {
+        let initial = Gaussian::new(array![0.0, 0.0], &Symmetric::Diagonal(array![1.0, 1.0])).unwrap();
+        let bound = StepBound::new(&initial, true);
+        let q = Natural { eta1: array![1.0, 0.0], precision: Symmetric::Diagonal(array![0.05, -1.0]) };
+        let near = initial.step(&q, 1.0, &StepBound::new(&initial, false));
+        let got = bound.mixed(&q, &near).unwrap();
+        // N(20, 20) in the first coordinate, as by itself; half of the initial precision in the second.
+        assert!((got.mean()[0] / 20.0 - 1.0).abs() < 1e-12, "{}", got.mean());
+        assert_eq!(got.natural().precision, Symmetric::Diagonal(array![0.05, 0.5]));
+        let coupled = Gaussian::new(array![0.0, 0.0], &full(array![[1.0, 0.0], [0.0, 1.0]])).unwrap();
+        let q = Natural { precision: Symmetric::diagonal(Family::Full, array![0.05, -1.0]), ..q };
+        assert_eq!(StepBound::new(&coupled, true).mixed(&q, &coupled), None);
     }
 
     #[test]

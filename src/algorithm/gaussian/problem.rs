@@ -39,11 +39,14 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// The Gaussian q where q is proper; otherwise the last Gaussian on the way from q^(0) to q. Factors that clients
-    /// found at the same time may have an improper product.
+    /// The Gaussian q where q is proper; otherwise the last Gaussian on the way from q^(0) to q, in the mean field only in
+    /// the coordinates that are improper. Factors that clients found at the same time may have an improper product.
     pub fn proper(&self, q: &Natural) -> Gaussian {
-        let towards = || self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
-        q.clone().normalised().filter(|q| self.bound.holds(q)).unwrap_or_else(towards)
+        if let Some(q) = q.clone().normalised().filter(|q| self.bound.holds(q)) {
+            return q;
+        }
+        let near = self.initial.step(q, 1.0, &StepBound::new(&self.initial, false));
+        self.bound.mixed(q, &near).unwrap_or(near)
     }
 
     /// The points z `[N, d]` of N(0, I) as particles of q.
