@@ -112,6 +112,8 @@ pub struct Capabilities {
     pub scheduled_steps: bool,
     /// Its clients train on the model's likelihood, in which rows may count differently (`data.class_weights`).
     pub weighted_rows: bool,
+    /// It predicts classes alone.
+    pub classifies: bool,
     /// Its particles interact through matrices `[N, N]`, such as that of `[kernel]`.
     pub pairs: bool,
     /// Messages hold natural parameters of Gaussians: their differences cancel, and rounded to 16 bits they need not be a
@@ -148,6 +150,7 @@ impl Capabilities {
         plain_gradient_steps: false,
         scheduled_steps: true,
         weighted_rows: true,
+        classifies: false,
         pairs: true,
         natural_parameters: false,
         curvature: false,

@@ -113,8 +113,13 @@ impl PFedGpConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities =
-        Capabilities { untrained_part: true, personal: true, weighted_rows: false, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        untrained_part: true,
+        personal: true,
+        weighted_rows: false,
+        classifies: true,
+        ..Capabilities::FEDERATED
+    };
 }
 
 impl PFedGpConfig {
@@ -303,6 +308,13 @@ impl Algorithm for PFedGpConfig {
 
     fn visit_cost(&self, rows: usize) -> VisitCost {
         VisitCost { steps: self.local.steps(rows).saturating_mul(self.inference_steps), draws: 0 }
+    }
+
+    fn held_numbers(&self, setup: &Setup) -> usize {
+        // The covariance of the inducing rows, or that of a minibatch.
+        let rows = setup.here.iter().map(|(_, shard)| shard.rows()).max().unwrap_or_default();
+        let together = rows.min(self.inducing_rows.max(self.local.batch));
+        together.saturating_mul(together)
     }
 
     fn unused_keys(&self) -> Vec<UnusedKeys> {

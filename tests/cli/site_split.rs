@@ -106,6 +106,21 @@ fn test_rows_of_clients_without_training_rows_are_noted_as_lost() {
 }
 
 #[test]
+fn a_method_for_classes_is_refused_on_a_regression_before_anything_is_written() {
+    let place = Place::new();
+    place.write("table.csv", "a,y\n".to_owned() + &(0..40).map(|i| format!("{i},{}\n", i * i)).collect::<String>());
+    let keys = "--set data.kind=csv --set data.path=table.csv --set data.target=y --set data.task=regression \
+                --set partition.clients=2 --set algorithm.kind=pfedgp";
+    for command in ["site split", "train"] {
+        place.refuses(
+            &format!("{command} {keys} --out sites"),
+            &["`pfedgp` predicts classes, and the target of data kind `csv` is a number"],
+        );
+        assert!(!place.path("sites").exists());
+    }
+}
+
+#[test]
 fn the_sites_of_a_regression_with_held_out_rows_train_to_its_bits() {
     let place = Place::new();
     let row = |i: usize| format!("{},{},{}\n", i * 7 % 13, i * 5 % 11, 400 + (i * i) % 97);

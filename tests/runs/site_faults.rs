@@ -316,6 +316,22 @@ fn a_site_keeps_no_more_numbers_of_curvatures_and_pairs_of_particles_than_its_li
     assert!(reason.contains("the matrices of 40 particles have 40 times 40 numbers"), "{reason}");
 }
 
+#[test]
+fn a_site_holds_no_covariance_of_more_rows_than_its_limit() {
+    let text = configs("pfedgp", "", Task::Classification)[1].clone();
+    let keys = "kind = \"pfedgp\"";
+    assert!(text.contains(keys));
+    let text = text.replacen(keys, &format!("{keys}\ninducing_rows = 1000000000"), 1);
+    let mut after = of_config(&text, Task::Classification);
+    let begin = after.begin(|_| {});
+    let held = SiteRows::read(&after.site).unwrap().train.rows().pow(2);
+    after.site.limits.numbers = held - 1;
+    let reason = after.refusal(&begin);
+    assert!(reason.contains(&format!("holds {held} numbers")), "{reason}");
+    after.site.limits.numbers = held;
+    assert!(matches!(open(after.answer(&begin)).unwrap().content, Content::Ready { .. }));
+}
+
 /// What a site does to its answers.
 type Tamper = fn(Parcel) -> Parcel;
 

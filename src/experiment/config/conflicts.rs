@@ -52,6 +52,7 @@ impl Config {
             self.schedule_conflict((name, can), scheme.clients(), own.selection),
             of_model(self.model_conflict(&data)),
             self.toy_conflict(&data),
+            self.task_conflict((name, can), &data),
             of_model(self.curvature_conflict(name, can)),
             self.rotation_conflict(&data, own.model)?,
             self.class_weights_conflict((name, can), &data)?,
@@ -84,6 +85,7 @@ impl Config {
         let data = Data { properties, name: "what the sites hold".into(), is_own: false };
         let conflicts = [
             self.model_conflict(&data),
+            self.task_conflict((name, can), &data),
             self.class_weights_conflict((name, can), &data)?,
             self.prior_correction_conflict((name, can), &data),
             self.stop_conflict((name, can), &data)?,
@@ -93,6 +95,16 @@ impl Config {
             Some(conflict) => Err(ConfigError::conflict(conflict)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that a method for classes has classes.
+    fn task_conflict(&self, (algorithm, can): (&str, Capabilities), data: &Data) -> Option<String> {
+        (can.classifies && data.properties.is_regression()).then(|| {
+            format!(
+                "algorithm kind `{algorithm}` predicts classes, and the target of {} is a number; choose another `algorithm.kind`",
+                data.name
+            )
+        })
     }
 
     fn evaluation_conflict(&self) -> Result<Option<String>, ConfigError> {
