@@ -56,6 +56,8 @@ pub(crate) enum Refusal {
     Ended,
     /// The SuperLink's state does not allow it: the key is not registered, or another process with this key is there.
     Precondition(String),
+    /// Something before the SuperLink takes no request of this size.
+    Large(String),
     /// Anything else, which another attempt would not change.
     Refused(String),
 }
@@ -64,7 +66,11 @@ impl Refusal {
     /// The reason, in a sentence.
     pub fn reason(&self) -> &str {
         match self {
-            Self::Away(reason) | Self::Unknown(reason) | Self::Precondition(reason) | Self::Refused(reason) => reason,
+            Self::Away(reason)
+            | Self::Unknown(reason)
+            | Self::Precondition(reason)
+            | Self::Large(reason)
+            | Self::Refused(reason) => reason,
             Self::Ended => "the run has ended",
         }
     }
@@ -249,8 +255,10 @@ impl Fleet {
         match status {
             401 => Refusal::Unknown(said),
             403 if OF_RUNS.contains(&call) => Refusal::Ended,
-            413 => Refusal::Refused(format!(
-                "{said}: something before it takes no request of {bytes} bytes; its limit must be at least {} MiB",
+            // The server is told this, and shows its first 200 characters.
+            413 => Refusal::Large(format!(
+                "something before the SuperLink takes no request of {bytes} bytes; its limit must be at least {} MiB \
+                 (status 413)",
                 bytes.div_ceil(1 << 20).max(LARGEST_MIB)
             )),
             404 | 405 | 415 | 501 => self.not_flower(&format!("it answers with status {status}")),
@@ -313,7 +321,7 @@ mod tests {
         for (bytes, least) in [(2_000_000, 6), (6 << 20, 6), ((6 << 20) + 1, 7)] {
             let refused = refusal_of("push-object", bytes, 413);
             let size = format!("no request of {bytes} bytes; its limit must be at least {least} MiB");
-            assert!(matches!(&refused, Refusal::Refused(reason) if reason.contains(&size)), "{refused:?}");
+            assert!(matches!(&refused, Refusal::Large(reason) if reason.contains(&size)), "{refused:?}");
         }
         assert!(!refusal("push-object", 400).reason().contains("MiB"));
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ use super::objects::{Packed, Received, listed, most_bytes, too_many};
 use super::wire::Signed;
 use super::{foreign, is_tested, tested};
 use crate::remote::records::Records;
-use crate::remote::{Limits, Parcel};
+use crate::remote::{Limits, Parcel, seal_failure};
 
 /// The time for which a node tries to reach a SuperLink when it starts.
 const FIRST: Duration = Duration::from_secs(60);
@@ -36,6 +36,11 @@ const OBJECTS: usize = 1200;
 const LOOK: Duration = Duration::from_millis(100);
 /// Flower's code of an error of the program that answers at a node.
 const APP_FAILED: Signed = Signed(2);
+/// The bytes of an object that every proxy lets through; the usual limits begin at 1 MB.
+const SMALL: usize = 1 << 19;
+/// A session that does not exist, in which the SuperLink stores nothing. It is as long as those of the SuperLink, so that a
+/// request with it is as long as the later one.
+const NO_SESSION: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A node that has joined a SuperLink.
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(crate) struct Node {
     /// Whether it registers its key itself, where otherwise the SuperLink's operator has done so.
     registers: bool,
     limits: Limits,
+    /// The bytes of the largest object that has come through to the SuperLink.
+    passed: AtomicUsize,
 }
 
 impl Node {
@@ -54,7 +61,7 @@ impl Node {
     /// # Errors
     /// The SuperLink cannot be reached, or refuses the node. The error is a sentence.
     pub fn join(fleet: Fleet, registers: bool, limits: Limits) -> Result<Self, String> {
-        let node = Self { fleet, id: AtomicU64::new(0), registers, limits };
+        let node = Self::new(fleet, registers, limits);
         let tried = Cell::new(false);
         let passes = |refusal: &Refusal| matches!(refusal, Refusal::Precondition(_));
         let id = steadfast(|| node.enter(&tried), Some(FIRST), passes, FIRST_OF_KEY);
@@ -68,6 +75,10 @@ impl Node {
             None => say(&format!("node {id} of a SuperLink that does not say its version. {}", tested())),
         }
         Ok(node)
+    }
+
+    fn new(fleet: Fleet, registers: bool, limits: Limits) -> Self {
+        Self { fleet, id: AtomicU64::new(0), registers, limits, passed: AtomicUsize::new(SMALL) }
     }
 
     /// One attempt to join. `tried` says whether an earlier one may have registered the key.
@@ -86,7 +97,8 @@ impl Node {
     /// # Errors
     /// Why the SuperLink refuses it, in a sentence.
     pub fn work(&self, mut answer: impl FnMut(Parcel) -> Parcel) -> Result<Infallible, String> {
-        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_) | Refusal::Precondition(_));
+        let is_strange =
+            |refusal: &Refusal| matches!(refusal, Refusal::Refused(_) | Refusal::Large(_) | Refusal::Precondition(_));
         let mut last = Instant::now();
         loop {
             match steadfast(|| self.fleet.pull(self.id()), None, is_strange, STRANGE) {
@@ -107,9 +119,12 @@ impl Node {
                     self.id.store(id.map_err(|refusal| refusal.reason().to_owned())?, Relaxed);
                     say(&format!("node {}", self.id()));
                 }
-                Err(Refusal::Away(reason) | Refusal::Precondition(reason) | Refusal::Refused(reason)) => {
-                    return Err(reason);
-                }
+                Err(
+                    Refusal::Away(reason)
+                    | Refusal::Precondition(reason)
+                    | Refusal::Large(reason)
+                    | Refusal::Refused(reason),
+                ) => return Err(reason),
             }
         }
     }
@@ -156,17 +171,14 @@ impl Node {
         let come = from.elapsed();
         let from = Instant::now();
         let parcel = records.and_then(Records::parcel);
+        let sealed = parcel.as_ref().map(|parcel| parcel.envelope.clone()).unwrap_or_default();
         let records = parcel.and_then(|parcel| Ok(Records::of(&answer(parcel))?.0));
         let took = from.elapsed();
         let from = Instant::now();
-        let content = match &records {
-            Ok(records) => Ok(records),
-            Err(reason) => Err(Error { code: APP_FAILED, reason: reason.clone() }),
-        };
-        let bytes = self.send(reply_to(asked.clone()), content, took)?;
+        let (bytes, error) = self.reply(&asked, &sealed, records, took)?;
         let Metadata { run_id, message_type, group_id, .. } = asked;
         let round = if group_id.is_empty() { String::new() } else { format!(", round {}", foreign(&group_id)) };
-        let what = records.err().map_or(String::new(), |reason| format!(" with an error: {reason}"));
+        let what = error.map_or(String::new(), |reason| format!(" with an error: {reason}"));
         say(&format!(
             "run {run_id}{round}: {} answered{what} ({:.2} s to receive, {:.2} s to answer, {:.2} s to send {bytes} bytes)",
             foreign(&message_type),
@@ -196,7 +208,7 @@ impl Node {
                     Ok(Some(content)) => break content,
                     Ok(None) if waits == OBJECTS => return Ok(Err("an object of the message did not come".into())),
                     Ok(None) => sleep(OBJECT),
-                    Err(Refusal::Refused(reason)) => return Ok(Err(reason)),
+                    Err(Refusal::Large(reason) | Refusal::Refused(reason)) => return Ok(Err(reason)),
                     Err(refusal) => return Err(refusal),
                 }
                 waits += 1;
@@ -210,26 +222,83 @@ impl Node {
         Ok(Ok(received))
     }
 
+    /// Sends these records as the reply to a message, or why there are none. Records that are too large for something before
+    /// the SuperLink are replaced by a failure, which has the number in the message's envelope.
+    ///
+    /// Returns the number of bytes of the objects that were sent, and the error, where the reply is one.
+    fn reply(
+        &self,
+        asked: &Metadata,
+        sealed: &[u8],
+        records: Result<Records, String>,
+        took: Duration,
+    ) -> Result<(usize, Option<String>), Refusal> {
+        let send = |content: Result<&Records, Error>| self.send(reply_to(asked.clone()), content, took);
+        let records = match records {
+            Ok(records) => records,
+            Err(reason) => return Ok((send(Err(Error { code: APP_FAILED, reason: reason.clone() }))?, Some(reason))),
+        };
+        match send(Ok(&records)) {
+            Err(Refusal::Large(reason)) => {
+                say(&format!("an answer does not come through: {reason}"));
+                // The limit may be lower than it was.
+                self.passed.store(SMALL, Relaxed);
+                let failure = Records::of(&seal_failure(0, sealed, reason.clone())).map_err(Refusal::Refused)?.0;
+                Ok((send(Ok(&failure))?, Some(reason)))
+            }
+            sent => Ok((sent?, None)),
+        }
+    }
+
     /// Sends a reply: the number of bytes of the objects that were sent.
     fn send(&self, reply: Metadata, content: Result<&Records, Error>, took: Duration) -> Result<usize, Refusal> {
         let run_id = reply.run_id;
         let (packed, envelope, tree) = Packed::reply(reply, content);
+        self.must_pass(run_id, &packed)?;
         let push = || self.fleet.push(self.id(), envelope.clone(), tree.clone(), took.as_secs_f64());
-        let pushed = patient(push, None)?;
+        let (pushed, tries) = counted(push)?;
         let wanted: HashSet<String> = pushed.wanted.into_iter().collect();
+        // The object of the reply itself has the time in it and is always new.
+        let is_taken = wanted.contains(&tree.object_id);
+        if !is_taken && tries == 1 {
+            return Err(Refusal::Refused("the SuperLink takes no answer to this message any more".into()));
+        }
+        // An earlier attempt, whose answer was lost, may have been taken. Its session is not known; without one the SuperLink
+        // looks for a session that waits for the object.
+        let session = if is_taken { pushed.session } else { String::new() };
         let mut bytes = 0;
         for (object_id, content) in packed.contents {
-            if !wanted.contains(&object_id) {
+            if is_taken && !wanted.contains(&object_id) {
                 continue;
             }
             bytes += content.len();
-            let node = Some(NodeId { node_id: self.id() });
-            let request = PushObjectRequest { node, run_id, object_id, content, session: pushed.session.clone() };
-            if !patient(|| self.fleet.push_object(&request), None)? {
+            let is_awaited = is_taken || object_id == tree.object_id;
+            let stored = self.push_object(run_id, object_id, content, session.clone())?;
+            if is_awaited && !stored {
                 return Err(Refusal::Refused("the SuperLink does not keep an object of the answer".into()));
             }
         }
         Ok(bytes)
+    }
+
+    /// Offers the largest object of a reply, if none of its size has come through yet. Once a reply is announced no failure
+    /// can take its place, and the ServerApp waits for its objects; so this comes first.
+    fn must_pass(&self, run_id: u64, packed: &Packed) -> Result<(), Refusal> {
+        let largest = packed.contents.iter().max_by_key(|(_, content)| content.len());
+        let passed = self.passed.load(Relaxed);
+        let Some((object_id, content)) = largest.filter(|(_, content)| content.len() > passed) else { return Ok(()) };
+        self.push_object(run_id, object_id.clone(), content.clone(), NO_SESSION.into())?;
+        self.passed.store(content.len(), Relaxed);
+        Ok(())
+    }
+
+    /// Sends an object; whether it is stored. An object is stored once, so that the SuperLink may say no to an attempt because
+    /// an earlier one, whose answer was lost, has stored it.
+    fn push_object(&self, run_id: u64, object_id: String, content: Vec<u8>, session: String) -> Result<bool, Refusal> {
+        let node = Some(NodeId { node_id: self.id() });
+        let request = PushObjectRequest { node, run_id, object_id, content, session };
+        let (stored, tries) = counted(|| self.fleet.push_object(&request))?;
+        Ok(stored || tries > 1)
     }
 }
 
@@ -307,6 +376,18 @@ fn patient<A>(call: impl Fn() -> Result<A, Refusal>, within: Option<Duration>) -
     }
 }
 
+/// As [`patient`], for as long as it takes; with the number of attempts. Those before the last may have had an effect, because
+/// an answer can be lost.
+fn counted<A>(call: impl Fn() -> Result<A, Refusal>) -> Result<(A, usize), Refusal> {
+    let tries = Cell::new(0);
+    let once_more = || {
+        tries.set(tries.get() + 1);
+        call()
+    };
+    let answer = patient(once_more, None)?;
+    Ok((answer, tries.get()))
+}
+
 /// As [`patient`], where some refusals `pass` with time, such as the answers of a proxy in the SuperLink's place while it
 /// starts: the call is repeated for as long as `within` after the first of them, or the first since the SuperLink was away.
 fn steadfast<A>(
@@ -341,106 +422,4 @@ fn say(line: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reply_goes_back_to_where_its_message_came_from_and_ends_with_it() {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
-        let asked = Metadata {
-            run_id: 7,
-            message_id: "m".into(),
-            src_node_id: 1,
-            dst_node_id: 5,
-            group_id: "3".into(),
-            ttl: 100.0,
-            message_type: "train".into(),
-            created_at: now - 40.0,
-            src_task_id: Some(8),
-            ..Metadata::default()
-        };
-        let reply = reply_to(asked);
-        assert_eq!((reply.src_node_id, reply.dst_node_id, reply.src_task_id, reply.dst_task_id), (5, 1, None, Some(8)));
-        assert_eq!((&reply.message_id[..], &reply.reply_to_message_id[..]), ("", "m"));
-        assert_eq!((reply.run_id, &reply.group_id[..], &reply.message_type[..]), (7, "3", "train"));
-        let end = reply.created_at + reply.ttl;
-        assert!((end - (now + 60.0)).abs() < 1e-3, "{end}");
-    }
-
-    #[test]
-    fn a_node_whose_answers_were_lost_tries_again_and_one_that_is_refused_does_not() {
-        let (away, unknown) = (|| Refusal::Away("away".into()), || Refusal::Unknown("unknown".into()));
-        let precondition = || Refusal::Precondition("412".into());
-        let may_pass = |found: Result<u64, Refusal>| matches!(found, Err(Refusal::Precondition(_)));
-        for may_be_there in [true, false] {
-            assert_eq!(entered(may_be_there, Ok(()), Ok(7)), Ok(7));
-            assert_eq!(entered(may_be_there, Ok(()), Err(away())), Err(away()));
-            assert_eq!(entered(may_be_there, Err(unknown()), Err(precondition())), Err(unknown()));
-            // The key is registered by an attempt whose answer, or whose activation, was lost.
-            assert_eq!(entered(may_be_there, Err(precondition()), Ok(7)), Ok(7));
-            assert_eq!(entered(may_be_there, Err(precondition()), Err(away())), Err(away()));
-        }
-        assert!(may_pass(entered(true, Err(precondition()), Err(precondition()))));
-        // The operator's key is not registered, or in use.
-        assert!(may_pass(entered(true, Ok(()), Err(precondition()))));
-        assert_eq!(entered(false, Ok(()), Err(precondition())), Err(Refusal::Refused("412".into())));
-    }
-
-    #[test]
-    fn the_key_of_a_first_attempt_that_a_superlink_with_registered_keys_refuses_is_refused_in_its_words() {
-        let (registered, activated) = ("All SuperNodes must be registered via the CLI", "Failed to activate SuperNode");
-        let refused = (Err(Refusal::Precondition(registered.into())), Err(Refusal::Precondition(activated.into())));
-        assert_eq!(entered(false, refused.0, refused.1), Err(Refusal::Refused(registered.into())));
-    }
-
-    #[test]
-    fn an_answer_that_is_no_superlinks_does_not_end_a_node_that_has_joined() {
-        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_));
-        let calls = Cell::new(0);
-        let strange_once = || {
-            calls.set(calls.get() + 1);
-            if calls.get() == 1 { Err(Refusal::Refused("a page".into())) } else { Ok(calls.get()) }
-        };
-        assert_eq!(steadfast(strange_once, None, is_strange, Duration::from_millis(100)), Ok(2));
-        let strange = || Err::<(), _>(Refusal::Refused("a page".into()));
-        assert_eq!(steadfast(strange, None, is_strange, Duration::ZERO), strange());
-        // What says that the node is not known is an answer.
-        let unknown = || Err::<(), _>(Refusal::Unknown("who".into()));
-        assert_eq!(steadfast(unknown, None, is_strange, Duration::from_secs(1)), unknown());
-    }
-
-    #[test]
-    fn the_time_for_answers_that_are_no_superlinks_begins_anew_after_an_absence() {
-        let calls = Cell::new(0);
-        // The second page comes after the absence, which lasts longer than pages are taken for one.
-        let answers = || {
-            calls.set(calls.get() + 1);
-            match calls.get() {
-                1 | 3 => Err(Refusal::Refused("a page".into())),
-                2 => Err(Refusal::Away("away".into())),
-                calls => Ok(calls),
-            }
-        };
-        let is_strange = |refusal: &Refusal| matches!(refusal, Refusal::Refused(_));
-        assert_eq!(steadfast(answers, None, is_strange, Duration::from_millis(300)), Ok(4));
-    }
-
-    #[test]
-    fn a_call_is_repeated_while_the_superlink_is_away_and_not_when_it_refuses() {
-        let calls = Cell::new(0);
-        let away_once = || {
-            calls.set(calls.get() + 1);
-            if calls.get() == 1 { Err(Refusal::Away("away".into())) } else { Ok(calls.get()) }
-        };
-        assert_eq!(patient(away_once, None), Ok(2));
-        let refused = || {
-            calls.set(calls.get() + 1);
-            Err::<(), _>(Refusal::Refused("no".into()))
-        };
-        assert_eq!(patient(refused, None), Err(Refusal::Refused("no".into())));
-        assert_eq!(calls.get(), 3);
-        let never = || Err::<(), _>(Refusal::Away("away".into()));
-        let error = patient(never, Some(Duration::from_millis(1))).unwrap_err();
-        assert_eq!(error.reason(), "away (1 attempts in 0 s)");
-    }
-}
+mod tests;
