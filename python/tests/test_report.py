@@ -42,6 +42,14 @@ def test_one_column_is_the_probability_of_class_1() -> None:
         fedstein.report([0.5, 1.1], [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_a_matrix_of_numpy_with_one_column_is_a_vector() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    assert fedstein.report(np.matrix(p).T, np.matrix(y).T).table() == fedstein.report(p, y).table()
+
+
 def test_probabilities_that_leave_their_range_by_rounding_are_accepted() -> None:
     rounded = [[1 - 0.9 - 0.1, 0.9, 0.1], [0.0, 1 + 2**-23, 0.0]]
     assert rounded[0][0] < 0
@@ -451,6 +459,7 @@ def test_a_wrong_row_is_named() -> None:
         (good, ["a", "b"], r"pass the names of the columns as classes"),
         (good, [0], r"1 label for 2 rows of probabilities"),
         ([[[0.5, 0.5]]], [0], r"shape \[1, 1, 2\]; they must be \[n, C\]"),
+        (0.5, [0], r"shape \[\]; they must be \[n, C\]"),
         ([], [], r"no rows"),
         ([["x", "y"]], [0], r"are not numbers"),
     ):
@@ -470,6 +479,8 @@ def test_a_wrong_row_is_named() -> None:
     ):
         with pytest.raises(fedstein.DataError, match=message):
             fedstein.report(good, [0, 1], **keys)
+    with pytest.raises(fedstein.DataError, match=r"shape \[\]; they must be \[n, C\]"):
+        fedstein.report(0.5, ["yes"], classes=["no", "yes"])
     for bins in (-1, 0, 10**9, 10**30):
         with pytest.raises(fedstein.DataError, match="bins"):
             fedstein.report(good, [0, 1], bins=bins)

@@ -171,6 +171,10 @@ def test_keys_of_the_config_are_those_of_the_run() -> None:
         ({"config": {"seed": 3}}, "config: `seed` is the parameter random_state"),
         ({"config": {"model": {"hidden": [3]}}}, "config: `model.hidden` is the parameter hidden"),
         ({"config": "x"}, "config is a str; it must be a dict"),
+        # What only the run can refuse: no key, and no number of clients.
+        ({"config": {"algorithm": {"kernel": {"kind": "imq"}}}}, "^unknown key `algorithm.kernel`"),
+        ({"config": {"partition.clients": -1}}, "^`partition.clients` cannot be -1"),
+        ({"config": {"partition.clients": 2**64}}, "^`partition.clients` cannot be"),
         ({"hidden": 50}, r"hidden: 50 must be a sequence of whole numbers, such as \(50,\)"),
     ):
         with pytest.raises(fedstein.ConfigError, match=message):

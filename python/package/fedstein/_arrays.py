@@ -29,7 +29,8 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
             raise DataError(f"{what}: row {row} is masked, and has no value; leave such rows out, or fill them")
         return np.asarray(values.data)
     if isinstance(values, np.ndarray):
-        return values
+        # A matrix has two dimensions whatever is taken of it.
+        return np.asarray(values)
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
         raise DataError(
             f"{what}: a sparse {type(values).__name__} is not taken; pass its .toarray(), or make a dense array "

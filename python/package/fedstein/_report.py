@@ -339,7 +339,7 @@ def report(
         names = [str(name) for name in classes]
     array = as_probabilities(probabilities)
     if classes is not None:
-        width = 2 if array.ndim == 1 else array.shape[-1]
+        width = array.shape[-1] if array.ndim > 1 else 2
         if len(classes) != width:
             raise DataError(f"classes has {_counted(len(classes), 'name')}; the probabilities have {width} columns")
         indices = places_in_classes(labels, classes)

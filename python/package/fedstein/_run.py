@@ -665,6 +665,14 @@ def _assignments(keys: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _of_toml(text: str) -> Any:
+    """A value as on the command line: TOML, else a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
 def _toml(path: str, value: Any) -> str:
     """A value as TOML, whose numbers, texts and lists are those of JSON."""
     if isinstance(value, Mapping):

@@ -5,7 +5,6 @@ They train a Bayesian network, over several clients where the rows have them, an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 from . import _fedstein
 from ._data import Data
 from ._fedstein import ConfigError
-from ._run import Run, _assignments, _train
+from ._run import Run, _assignments, _of_toml, _train
 
 __all__ = ["FedsteinClassifier", "FedsteinRegressor"]
 
@@ -90,7 +89,8 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         if rounds is None:
             parts = named.get("partition.clients", defaults.get("partition.clients", 10))
             of_clients = len(data.clients) if data.clients is not None else parts
-            of_clients = of_clients if isinstance(of_clients, int) else 1
+            # What is no number of clients, the run refuses.
+            of_clients = of_clients if isinstance(of_clients, int) and 0 < of_clients < 2**63 else 1
             kind, personal = named.get("algorithm.kind", ""), named.get("evaluation.personal", False)
             rounds, share, patience = _fedstein.length(len(X), of_clients, str(kind), personal is True)
             if share is not None:
@@ -127,7 +127,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         if not isinstance(config, Mapping):
             raise ConfigError(f"config is a {type(config).__name__}; it must be a dict of keys")
         assigned = (assignment.partition("=") for assignment in _assignments(config))
-        named = {key: json.loads(value) for key, _, value in assigned}
+        named = {key: _of_toml(value) for key, _, value in assigned}
         for key, parameter in _PARAMETERS.items():
             if key in named:
                 raise ConfigError(f"config: `{key}` is the parameter {parameter} of the estimator; set it there")

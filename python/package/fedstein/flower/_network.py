@@ -24,6 +24,8 @@ SIMULATION, SITES = "simulation", "sites"
 TYPES = {"training": MessageType.TRAIN, "scores": MessageType.EVALUATE}
 # Seconds between two looks at the list of nodes, and until a node that gave no answer is asked again who it is.
 LOOK, AGAIN = 2.0, 20.0
+# Seconds for which Flower may list a node that is gone.
+LISTED = 60.0
 
 Arrival = tuple[int, Carried | None, str]
 # A node in one of its lives: its id, and when it was last started, as far as Flower tells.
@@ -73,6 +75,8 @@ class Network:
         self._known: dict[Life, int] = {}
         self._times: dict[Life, float] = {}
         self._reasons: dict[Life, str] = {}
+        # Before the start: the lives whose site another node has claimed since. They are asked again.
+        self._earlier: set[Life] = set()
         self._arrivals: list[Arrival] = []
         self._looked = self._polled = -float("inf")
         self._started = False
@@ -83,7 +87,7 @@ class Network:
         Raises
         ------
         ConfigError
-            They are not all there in time, or two nodes say that they are the same site.
+            They are not all there in time, or two nodes that are both there say that they are the same site.
         """
         end = time.monotonic() + seconds
         told = 0.0
@@ -101,11 +105,17 @@ class Network:
             self._look()
             self.receive()
             time.sleep(min(self._poll, 0.2))
-        # Whoever is asked still may say that it is a site twice.
-        settled = time.monotonic() + 5
-        while self._asked and time.monotonic() < settled:
+        # Whoever is asked still may say that it is a site twice. An earlier node of a site may do so until
+        # Flower notices that it is gone.
+        begun = time.monotonic()
+        while self._asked or self._earlier:
+            if time.monotonic() > begun + (LISTED if self._earlier else 5.0):
+                break
+            if self._earlier:
+                self._look()
             self.receive()
             time.sleep(min(self._poll, 0.2))
+        self._earlier.clear()
         self._started = True
         return [site.name for site in self._sites]
 
@@ -124,7 +134,12 @@ class Network:
         self._push(ready)
 
     def receive(self) -> list[Arrival]:
-        """What has arrived: the site, and its message, or why it cannot be reached."""
+        """What has arrived: the site, and its message, or why it cannot be reached.
+
+        Flower's `pull_messages` waits for the end of an upload that has begun, and until then no other answer is taken
+        (docs/flower.md, "When something fails"). A further call from another thread cannot take the others: nothing
+        says which answer is being uploaded, and who asks for it again is told that there is no such message.
+        """
         now = time.monotonic()
         if now < self._polled + self._poll:
             return []
@@ -161,6 +176,7 @@ class Network:
         for index, site in enumerate(self._sites):
             if site.life is not None and site.life not in online:
                 self._lose(index, "its SuperNode is not connected any more")
+        self._earlier.intersection_update(online)
         question = _fedstein.ask_site()
         new = [life for life in online if life not in self._known and now > self._times.get(life, -AGAIN) + AGAIN]
         messages = [self._message(life, question) for life in new]
@@ -194,7 +210,8 @@ class Network:
         """The number that Flower gives each message; None for one that it does not take."""
         if not messages:
             return []
-        ids: list[str | None] = list(self._grid.push_messages(messages))
+        # Flower has an empty text in the place of a message that it does not take.
+        ids = [message_id or None for message_id in self._grid.push_messages(messages)]
         # Flower returns nothing at all where the messages together are too large.
         return ids if len(ids) == len(messages) else [*ids, *[None] * (len(messages) - len(ids))]
 
@@ -225,6 +242,8 @@ class Network:
 
     def _identified(self, life: Life, reply: Message) -> None:
         """A node has said which site it is."""
+        is_earlier = life in self._earlier
+        self._earlier.discard(life)
         try:
             if reply.has_error():
                 raise ValueError(_reason(reply))
@@ -243,14 +262,19 @@ class Network:
             logger.warning("%s (%d) does not take part: site %d is %s", name, life[0], index, site.name)
             return
         if before is not None and before[0] != life[0]:
-            if not self._started:
+            if is_earlier:
                 raise ConfigError(
                     f"partition-id {index} is claimed by two SuperNodes; give each its own in --node-config and in "
                     "`index` of its site.toml"
                 )
-            # Flower may take a minute to notice that the earlier node is gone; it is not asked again.
-            self._lose(index, "its SuperNode was started again")
-            self._known[before] = index
+            # Flower may take a minute to notice that the earlier node is gone.
+            if self._started:
+                self._lose(index, "its SuperNode was started again")
+                # It is not asked again.
+                self._known[before] = index
+            else:
+                self._lose(index, "a second SuperNode says that it is this site; the first one is asked again")
+                self._earlier.add(before)
         logger.info("site %d is %s", index, name)
         site.life, site.name = life, name
 

@@ -20,7 +20,7 @@ from flwr.serverapp.strategy import Strategy
 from .. import _fedstein
 from .._arrays import StrPath
 from .._fedstein import ConfigError, Plan
-from .._run import Run, _assignments, _read, _source
+from .._run import Run, _assignments, _of_toml, _read, _source
 from ._network import Network
 from ._project import untested
 
@@ -381,14 +381,6 @@ def _of_text(name: str, value: Any) -> Any:
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{name}: {value!r} is not valid TOML: {error}") from error
     return value
-
-
-def _of_toml(text: str) -> Any:
-    """A value as on the command line: TOML, else a text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _run(grid: Grid, context: Context) -> None:
