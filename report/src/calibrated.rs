@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::conformal::{SetCounts, expected_coverage, expected_share, fewest_rows};
 use crate::maps::MapKind;
 use crate::metrics::{Evaluation, Interval};
-use crate::text::{number, percent, rows};
+use crate::text::{counted, number, percent, rows};
 
 /// The results of the calibration rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,8 +119,9 @@ impl SetLine {
 impl CalibrationResults {
     /// The results in words, a few sentences for each part.
     pub fn sentences(&self) -> Vec<String> {
-        let holders = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
-        let held = format!("{} of {holders} were held out for calibration.", rows(self.rows));
+        let (rows, holders) = (rows(self.rows), counted(self.clients, "client"));
+        let verb = if self.rows == 1 { "was" } else { "were" };
+        let held = format!("{rows} of {holders} {verb} held out for calibration.");
         let temperature = self.temperature.as_ref().map(TemperatureResults::sentences);
         let map = self.map.as_ref().map(MapResults::sentences);
         let sets = self.sets.as_ref().map(|sets| sets.sentences(self.rows));
@@ -255,5 +256,18 @@ impl SetResults {
         text + &format!(
             " The level is meant for rows like those of all clients together; that of a single {part} may lie below."
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_calibration_rows_is_a_sentence() {
+        let sentences =
+            |rows, clients| CalibrationResults { rows, clients, temperature: None, map: None, sets: None }.sentences();
+        assert_eq!(sentences(1, 1), ["1 row of 1 client was held out for calibration."]);
+        assert_eq!(sentences(2400, 1200), ["2,400 rows of 1,200 clients were held out for calibration."]);
     }
 }

@@ -115,7 +115,7 @@ fn a_compared_run_that_is_not_judged_has_a_reason_in_the_place_of_its_numbers() 
         let mut run = run();
         run.compare[0].not_judged = not_judged.map(str::to_owned);
         let page = render(&report(&predictions, Some(run))).unwrap().html;
-        let line = page.lines().find(|line| line.contains("Fed&lt;Avg&gt;</td>")).unwrap_or_default().to_owned();
+        let line = page.lines().find(|line| line.contains("Fed&lt;Avg&gt;</th>")).unwrap_or_default().to_owned();
         (line, page)
     };
     let (judged, untrained) = (rows(None), rows(Some("A <part> is untrained.")));
@@ -292,6 +292,29 @@ fn the_page_is_one_file_without_script_and_escapes_what_it_shows() {
     assert!(page.contains("&lt;script&gt;") && page.contains("prefers-color-scheme"));
     assert!(page.contains("2 of &lt;4&gt; clients never trained"));
     assert!(!page.contains("NaN") && !page.contains(">inf"));
+}
+
+#[test]
+fn what_scrolls_is_reached_by_the_keyboard_and_has_the_name_of_its_part() {
+    let predictions = predictions();
+    let page = render(&report(&predictions, Some(run()))).unwrap().html;
+    let region = |title: &str| format!(" tabindex=\"0\" role=\"region\" aria-label=\"{title}");
+    for title in [
+        "The bins as a table",
+        "Comparison with other runs",
+        "The numbers of rows as a table",
+        "Classes that are taken for one another",
+        "Class by class",
+        "The run",
+        "Resolved config (TOML)",
+    ] {
+        assert!(page.contains(&format!("{}\">", region(title))), "{title}");
+    }
+    assert_eq!(page.matches("<pre").count(), 1);
+    assert_eq!(page.matches("<div class=\"scroll").count() + 1, page.matches(&region("")).count());
+    assert!(page.contains("<tr><th scope=\"row\">Fed&lt;Avg&gt;</th><td>"));
+    assert!(page.contains("<tr><th scope=\"row\">device</th><td>&lt;CPU&gt;</td></tr>"));
+    assert!(page.contains("<tr><td>0.000 to 0.067</td><td>0</td>"), "the range of a bin is no name");
 }
 
 #[test]

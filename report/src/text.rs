@@ -10,7 +10,8 @@ pub(super) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Control characters are not allowed in XML, escaped or not.
+            // Neither these two nor control characters are allowed in XML, escaped or not.
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             c if c.is_control() && !matches!(c, '\n' | '\t' | '\r') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -18,15 +19,18 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// `96.4 %`, which a line break does not tear apart.
+/// `96.4 %` or `−3.1 %`, which a line break does not tear apart.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.1}\u{a0}%", 100.0 * share)
+    let size = format!("{:.1}", 100.0 * share.abs());
+    let text = if size == "0.0" { size } else { minus(share, size) };
+    format!("{text}\u{a0}%")
 }
 
-/// Four significant digits at most, scientific far from 1.
+/// Four decimals below 10, three below 100, two below 1,000 and one from there on; sizes below 0.001, other than 0, and from a
+/// million on in scientific notation with three decimals.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
-    if size != 0.0 && !(1e-4..1e6).contains(&size) {
+    if size != 0.0 && !(1e-3..1e6).contains(&size) {
         return minus(value, format!("{size:.3e}"));
     }
     let digits = if size >= 1000.0 {
@@ -91,7 +95,12 @@ pub(super) fn compact(count: usize) -> String {
 
 /// `1 row`, `2 rows`.
 pub(super) fn rows(count: usize) -> String {
-    format!("{} row{}", thousands(count), if count == 1 { "" } else { "s" })
+    counted(count, "row")
+}
+
+/// `1 client`, `1,200 clients`: a number of something whose plural has an s.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// The size of a number with its sign, a minus instead of a hyphen.
@@ -109,11 +118,21 @@ mod tests {
         assert_eq!([999, 1_234, 9_999, 999_999].map(compact), ["999", "1.2k", "10k", "1.0M"]);
         assert_eq!([0.0, 0.123_456, -12.345_67, 1e-7].map(number), ["0.0000", "0.1235", "\u{2212}12.346", "1.000e-7"]);
         assert_eq!(
+            [1e-3, 9.99e-4, 2.64e-4, -3.4e-4, 123.456, 1234.56, 1e6].map(number),
+            ["0.0010", "9.990e-4", "2.640e-4", "\u{2212}3.400e-4", "123.46", "1234.6", "1.000e6"]
+        );
+        assert_eq!(
+            [0.972_51, -0.0314, 0.0004, -0.0004, -0.0].map(percent),
+            ["97.3\u{a0}%", "\u{2212}3.1\u{a0}%", "0.0\u{a0}%", "0.0\u{a0}%", "0.0\u{a0}%"]
+        );
+        assert_eq!([0, 1, 1200].map(|count| counted(count, "client")), ["0 clients", "1 client", "1,200 clients"]);
+        assert_eq!(
             [-0.0, 0.97251, -3.0, 2e-4, 3e6].map(|value| decimals(value, 4)),
             ["0.0000", "0.9725", "-3.0000", "0.0002", "3000000.0000"]
         );
         assert_eq!([3.21e-5, -4.5e7, f64::NAN].map(|value| decimals(value, 4)), ["3.210e-5", "-4.500e7", "NaN"]);
         assert_eq!([0.0123, -0.0123, -0.0001].map(points), ["+1.2", "\u{2212}1.2", "0.0"]);
         assert_eq!(escape("<a href='x'>&\u{1}"), "&lt;a href=&#39;x&#39;&gt;&amp;\u{fffd}");
+        assert_eq!(escape("\u{fffe}\u{ffff}\u{fffd}\u{10ffff}\n"), "\u{fffd}\u{fffd}\u{fffd}\u{10ffff}\n");
     }
 }

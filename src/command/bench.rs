@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use serde_json::{Map, Value};
+
 use super::output;
 use super::threads::on_threads;
 use crate::backend::{AnyBackend, Precision};
@@ -27,15 +29,44 @@ pub(super) fn bench(typed: cli::Bench) -> Result<(), CliError> {
 
 fn bench_on(backend: AnyBackend, typed: &cli::Bench) -> Result<(), CliError> {
     check_growth(typed.growth.as_deref())?;
-    let json = typed.json.as_deref().map(appended).transpose()?;
+    check_json(typed)?;
     let bands = Recorded::open(backend, typed)?;
     let settings = Settings { seconds: typed.seconds, size: Size::Full, allocations: None };
     let bench = Bench { session: backend.open(Precision::F32)?, settings };
+    // Last, because it makes a file that is not there.
+    let json = typed.json.as_deref().map(appended).transpose()?;
     print_text(&table::heading(&bench))?;
     match &typed.growth {
         Some(path) => grow(&bench, path),
         None => workloads(&bench, typed, json, bands),
     }
+}
+
+/// Checks what the lines are appended to, before anything is measured: a new or an empty file, one that begins with a line of
+/// this command, a pipe or a device.
+fn check_json(typed: &cli::Bench) -> Result<(), CliError> {
+    let Some(path) = typed.json.as_deref() else { return Ok(()) };
+    let refuse =
+        |reason: &str| Err(CliError::Usage(format!("--json `{}` {reason}; choose another file", path.display())));
+    if path == Path::new("-") {
+        return Err(CliError::Usage("--json appends to a file; name one, such as times.jsonl".into()));
+    }
+    output::check_as("--json", path, true)?;
+    let bands = typed.check.as_deref().or(typed.record.as_deref());
+    let place = |path: &Path| std::path::absolute(path).ok();
+    if bands.is_some_and(|bands| place(bands) == place(path)) {
+        return refuse("is the file of the bands too");
+    }
+    match path.is_file() && !takes_lines(path) {
+        true => refuse("exists and has no lines of this command"),
+        false => Ok(()),
+    }
+}
+
+/// Whether a file is empty, or its first line is a whole JSON object, which it is not in a file of bands.
+fn takes_lines(path: &Path) -> bool {
+    let is_object = |line: &str| serde_json::from_str::<Map<String, Value>>(line).is_ok();
+    read_regular(path).is_ok_and(|text| text.lines().next().is_none_or(is_object))
 }
 
 /// Opens a file for appending.

@@ -49,7 +49,9 @@ pub fn write(results: &Results<'_>, scale: Scale, directory: &Path) -> Result<Wr
     let mut text = table_md(results, &rows, &summaries, &pictures, scale);
     if !results.failures.is_empty() {
         text += "\n## Runs that failed\n\n";
-        results.failures.iter().for_each(|failure| text += &format!("- {failure}\n"));
+        // A message of several lines stays in its item.
+        let one_line = |failure: &String| failure.split_whitespace().collect::<Vec<_>>().join(" ");
+        results.failures.iter().for_each(|failure| text += &format!("- {}\n", one_line(failure)));
     }
     let table = put("table.md", &text)?;
     Ok(Written { table, pictures, rows })

@@ -168,8 +168,10 @@ pub fn claims(plan: &Plan<'_>, judged: &[judge::Row]) -> String {
     text + CLAIMS
 }
 
+/// A list below a heading; each item is one line, whatever a message holds.
 fn list(text: &mut String, heading: &str, items: impl Iterator<Item = String>) {
-    let items: String = items.map(|item| format!("- {item}\n")).collect();
+    let one_line = |item: String| item.split_whitespace().collect::<Vec<_>>().join(" ");
+    let items: String = items.map(|item| format!("- {}\n", one_line(item))).collect();
     if !items.is_empty() {
         let _ = write!(text, "\n## {heading}\n\n{items}");
     }
@@ -206,3 +208,19 @@ const CLAIMS: &str = "
 A claim has *held* where each variant is better than the next by more than two standard errors of the difference, seed by \
 seed, over three seeds or more; it has *not held* where one is worse by as much; otherwise the runs do not tell.
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_several_lines_is_one_item_of_a_list() {
+        let items = ["rate = 1: a.toml, line 2\n\n  # not a heading\r\n- not an item\n", "rate = 2: stopped"];
+        let mut text = String::new();
+        list(&mut text, "Runs that failed", items.map(String::from).into_iter());
+        let lines = "- rate = 1: a.toml, line 2 # not a heading - not an item\n- rate = 2: stopped\n";
+        assert_eq!(text, format!("\n## Runs that failed\n\n{lines}"));
+        list(&mut text, "Notes", std::iter::empty());
+        assert!(!text.contains("Notes"));
+    }
+}

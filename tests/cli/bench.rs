@@ -48,6 +48,29 @@ fn a_bench_prints_a_table_and_appends_one_record_per_line() {
 }
 
 #[test]
+fn nothing_is_appended_to_a_file_of_something_else() {
+    let place = Place::new();
+    let words = ["--json `rounds.csv` exists and has no lines of this command", "choose another file"];
+    for text in ["round,accuracy\n1,0.5\n", "{\n  \"title\": \"of another program\"\n}\n", "\n", "[1]\n"] {
+        place.write("rounds.csv", text).refuses("bench --only W3 --json rounds.csv", &words);
+    }
+    place.refuses("bench --only W3 --json -", &["--json appends to a file", "times.jsonl"]);
+    place.refuses("bench --only W3 --json .", &["--json `.` is a directory"]);
+    let words = ["--json `new.json` is the file of the bands too"];
+    for option in ["--record", "--check"] {
+        place.refuses(&format!("bench --only W3 --json new.json {option} ./new.json"), &words);
+    }
+    // Bands that are refused leave no empty file of lines.
+    place.write("bands.json", "{}");
+    place.refuses("bench --only W3 --json new.jsonl --check bands.json", &["bands.json is not a file of"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(place.path("rounds.csv"), place.path("link")).unwrap();
+        place.refuses("bench --only W3 --json link", &["--json `link` is a link"]);
+    }
+}
+
+#[test]
 fn bands_are_recorded_and_a_line_that_leaves_its_band_fails_the_check() {
     let place = Place::new();
     let bench = "bench --only w3 --seconds 0.01 --threads 1";

@@ -142,7 +142,7 @@ fn a_site_and_the_server_count_groups() {
         (&own["binary"]["positive"]["name"], &own["binary"]["positive"]["other"]),
         (&"well".into(), &"ill".into())
     );
-    assert!(place.text("run/report/report.html").contains("<td>well</td>"));
+    assert!(place.text("run/report/report.html").contains("<th scope=\"row\">well</th>"));
     let report = place.json("run/report/report.json");
     assert_eq!((&report["overall"]["n"], &report["overall"]["clusters"]), (&480.into(), &80.into()));
     let text = report["verdict"]["text"].as_str().unwrap();

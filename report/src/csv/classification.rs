@@ -8,6 +8,7 @@ use super::fields::{CLUSTER, ClusterColumn, fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::{self, ClassPredictions, ROW_SUM_TOLERANCE};
+use crate::text::counted;
 
 const HEADER: &str =
     "`label,p_0,...,p_{C-1}`, or `label,p_1` for two classes; a last column `cluster` says which rows belong together";
@@ -46,7 +47,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ClassPredictions<'stati
     for (index, line) in lines.iter().enumerate().skip(1) {
         let mut values = fields(line);
         if values.len() != count {
-            return Err(at(index + 1, None, format!("{} fields; the header has {count}", values.len())));
+            return Err(at(index + 1, None, format!("{}; the header has {count}", counted(values.len(), "field"))));
         }
         clusters.take(&mut values).map_err(|problem| at(index + 1, Some(CLUSTER), problem))?;
         let label = columns
@@ -225,7 +226,7 @@ mod tests {
             (row("2,0.5,0.5"), "line 3, column label: label 2 is out of range; labels are the integers 0 to 1"),
             (row("-1,0.5,0.5"), "line 3, column label: label -1 is out of range"),
             (row("0.5,0.5,0.5"), "line 3, column label: `0.5` is not an integer"),
-            (row("\n0,0.5,0.5"), "line 3: 1 fields"),
+            (row("\n0,0.5,0.5"), "line 3: 1 field; the header has 3"),
             ("label,p_1,cluster\n1,0.5\n".into(), "line 2: 2 fields; the header has 3"),
             (
                 "label,p_1,cluster\n1,0.5,a\n1,0.5, \n".into(),

@@ -8,6 +8,7 @@ use super::fields::{CLUSTER, ClusterColumn, fields, input, utf8};
 use crate::error::ReportError;
 use crate::files::{FileError, quoted, read_whole, write_atomic};
 use crate::metrics::RegressionPredictions;
+use crate::text::counted;
 
 /// The header, for messages.
 const HEADER: &str =
@@ -67,7 +68,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<RegressionPredictions<'
     for (line, text) in (2..).zip(lines) {
         let mut row = fields(text);
         if row.len() != count {
-            return Err(at(line, None, format!("{} fields, where the header has {count}", row.len())));
+            return Err(at(line, None, format!("{}, where the header has {count}", counted(row.len(), "field"))));
         }
         clusters.take(&mut row).map_err(|problem| at(line, Some(CLUSTER), problem))?;
         for (column, field) in row.into_iter().enumerate() {
@@ -153,6 +154,7 @@ mod tests {
         let head = "target,mean_0,precision_0\n0,0.5,2\n";
         for (row, want) in [
             ("1,2", "p.csv, line 3: 2 fields, where the header has 3"),
+            ("1", "line 3: 1 field, where the header has 3"),
             ("1,x,2", "line 3, column mean_0: `x` is not a number"),
             ("inf,1,2", "line 3, column target: inf is not finite"),
             ("1,1,0", "line 3, column precision_0: 0 is not a precision; precisions are greater than 0"),

@@ -1,6 +1,6 @@
 //! The section on two classes, for somebody who decides with the probability of one of them.
 
-use super::body::{Body, Card, NOTHING, interval, shares, shown, with_range};
+use super::body::{Body, Card, First, NOTHING, interval, shares, shown, with_range};
 use super::classification;
 use super::pictures::Pictures;
 use crate::analysis::{BinaryAnalysis, ClassAnalysis};
@@ -28,9 +28,9 @@ pub(super) fn section(body: &mut Body, all: &ClassAnalysis, binary: &BinaryAnaly
     if let Some(positive) = pictures.positive {
         body.picture(positive);
     }
-    body.raw("<details><summary>The bins of this probability as a table</summary>");
-    classification::bin_table(body, ["Probability", "Share", "Mean probability"], &binary.bins);
-    body.raw("</details>");
+    body.details("The bins of this probability as a table", |body| {
+        classification::bin_table(body, ["Probability", "Share", "Mean probability"], &binary.bins);
+    });
     if let Some(decision) = pictures.decision {
         thresholds(body, binary);
         body.picture(decision);
@@ -123,7 +123,8 @@ fn thresholds(body: &mut Body, binary: &BinaryAnalysis) {
          benefit counts this way, in hits per row, less the false alarms at their cost; flagging no row has 0.",
     ));
     let header = ["Threshold", "Flagged", "Sensitivity", "Specificity", "PPV", "NPV", "Net benefit", "Flag all"];
-    body.table_of("scroll numbers", &header, &shown_rows(binary).into_iter().map(line).collect::<Vec<_>>());
+    let lines: Vec<Vec<String>> = shown_rows(binary).into_iter().map(line).collect();
+    body.table_of("scroll numbers", First::Value, &header, &lines);
     body.note(
         "Sensitivity: share of the positive rows that are flagged. Specificity: share of the others that are not. PPV: share \
          of the flagged rows that are positive. NPV: share of the others that are negative. Flag all: the net \

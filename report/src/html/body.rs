@@ -66,10 +66,28 @@ impl Card {
     }
 }
 
+/// What the first cell of a table's line is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum First {
+    /// The name of the line, such as a client, a class or a run.
+    Name,
+    /// A value like the others, such as the range of a bin.
+    Value,
+}
+
 /// The page's content so far. Cells and notes are HTML, which the functions that make them escape.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     pub text: String,
+    part: Part,
+}
+
+/// The part of the page that is being written.
+#[derive(Debug, Default)]
+struct Part {
+    title: String,
+    /// The number of its tables so far.
+    tables: usize,
 }
 
 impl Body {
@@ -80,6 +98,16 @@ impl Body {
 
     pub fn heading(&mut self, title: &str) {
         self.raw(&format!("<h2>{}</h2>", escape(title)));
+        self.part = Part { title: title.to_owned(), tables: 0 };
+    }
+
+    /// A part that a reader opens.
+    pub fn details(&mut self, summary: &str, content: impl FnOnce(&mut Self)) {
+        self.raw(&format!("<details><summary>{}</summary>", escape(summary)));
+        let around = std::mem::replace(&mut self.part, Part { title: summary.to_owned(), tables: 0 });
+        content(self);
+        self.part = around;
+        self.raw("</details>");
     }
 
     pub fn paragraph(&mut self, text: &str) {
@@ -103,31 +131,83 @@ impl Body {
         self.raw("</section>");
     }
 
-    /// A table that scrolls sideways on its own; the first column is text, the others numbers.
+    /// A table that scrolls sideways on its own; the first column has the names of the lines, the others numbers.
     pub fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
-        self.table_of("scroll", header, rows);
+        self.table_of("scroll", First::Name, header, rows);
     }
 
     /// A table whose last column is text too.
     pub fn table_of_words(&mut self, header: &[&str], rows: &[Vec<String>]) {
-        self.table_of("scroll words", header, rows);
+        self.table_of("scroll words", First::Name, header, rows);
     }
 
-    pub fn table_of(&mut self, class: &str, header: &[&str], rows: &[Vec<String>]) {
-        let _ = write!(self.text, "<div class=\"{class}\"><table>");
+    /// A table whose lines have no names.
+    pub fn table_of_values(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.table_of("scroll", First::Value, header, rows);
+    }
+
+    pub fn table_of(&mut self, class: &str, first: First, header: &[&str], rows: &[Vec<String>]) {
+        let region = self.region();
+        let _ = write!(self.text, "<div class=\"{class}\"{region}><table>");
         if !header.is_empty() {
             let cells: String = header.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
             let _ = write!(self.text, "<thead><tr>{cells}</tr></thead>");
         }
         self.text.push_str("<tbody>");
         for row in rows {
-            let cells: String = row.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+            let cell = |(at, html): (usize, &String)| match (at, first) {
+                (0, First::Name) => format!("<th scope=\"row\">{html}</th>"),
+                _ => format!("<td>{html}</td>"),
+            };
+            let cells: String = row.iter().enumerate().map(cell).collect();
             let _ = writeln!(self.text, "<tr>{cells}</tr>");
         }
         self.raw("</tbody></table></div>");
+    }
+
+    /// A text as it is, which scrolls sideways on its own.
+    pub fn preformatted(&mut self, text: &str) {
+        let region = self.region();
+        self.raw(&format!("<pre{region}>{}</pre>", escape(text)));
+    }
+
+    /// The attributes of what scrolls sideways: the keyboard reaches it, and it is named by the heading above it, with a
+    /// number from the second one on.
+    fn region(&mut self) -> String {
+        self.part.tables += 1;
+        let title = escape(&self.part.title);
+        let label = match self.part.tables {
+            1 => title,
+            at => format!("{title}, table {at}"),
+        };
+        format!(" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"")
     }
 }
 
 pub(super) fn count(n: usize) -> String {
     thousands(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_a_region_with_the_name_of_its_part_and_names_its_rows() {
+        let mut body = Body::default();
+        body.heading("Sites of \"A\" & <B>");
+        body.table(&["Site", "Rows"], &[vec!["north".into(), "5".into()]]);
+        body.details("The bins", |body| body.table_of_values(&["Bin", "Rows"], &[vec!["0 to 1".into(), "5".into()]]));
+        body.table(&["Site", "Rows"], &[vec!["north".into(), "5".into()]]);
+        let regions: Vec<&str> = body.text.split("<div class=\"scroll\"").skip(1).collect();
+        let sites = "Sites of &quot;A&quot; &amp; &lt;B&gt;";
+        let labels = [sites.to_owned(), "The bins".to_owned(), format!("{sites}, table 2")];
+        assert_eq!(regions.len(), labels.len(), "{}", body.text);
+        for (region, label) in regions.iter().zip(labels) {
+            let opened = format!(" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>");
+            assert!(region.starts_with(&opened), "{region}");
+        }
+        assert!(regions[0].contains("<tr><th scope=\"row\">north</th><td>5</td></tr>"), "{}", regions[0]);
+        assert!(regions[1].contains("<tr><td>0 to 1</td><td>5</td></tr>"), "{}", regions[1]);
+    }
 }

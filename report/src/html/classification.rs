@@ -54,13 +54,9 @@ fn skill(brier: Option<f64>, without: f64) -> String {
 }
 
 pub(super) fn bins(body: &mut Body, analysis: &ClassAnalysis) {
-    body.raw("<details><summary>The bins as a table</summary>");
-    bin_table(body, CONFIDENCE, &analysis.bins);
-    body.raw("</details>");
+    body.details("The bins as a table", |body| bin_table(body, CONFIDENCE, &analysis.bins));
     if !analysis.equal_mass_bins.is_empty() {
-        body.raw("<details><summary>Bins of equal mass</summary>");
-        bin_table(body, CONFIDENCE, &analysis.equal_mass_bins);
-        body.raw("</details>");
+        body.details("Bins of equal mass", |body| bin_table(body, CONFIDENCE, &analysis.equal_mass_bins));
     }
 }
 
@@ -80,7 +76,7 @@ pub(super) fn bin_table(body: &mut Body, [range, happened, predicted]: [&str; 3]
         ]
     };
     let table: Vec<Vec<String>> = bins.iter().map(row).collect();
-    body.table(&[range, "Rows", happened, predicted, "Gap (points)"], &table);
+    body.table_of_values(&[range, "Rows", happened, predicted, "Gap (points)"], &table);
 }
 
 pub(super) fn details(body: &mut Body, analysis: &ClassAnalysis, name: impl Fn(usize) -> String) {

@@ -30,14 +30,13 @@ pub(super) fn section(
 }
 
 fn matrix(body: &mut Body, counts: &[Vec<usize>], name: &impl Fn(usize) -> String) {
-    body.raw("<details><summary>The numbers of rows as a table</summary>");
     let names: Vec<String> = (0..counts.len()).map(name).collect();
     let header: Vec<&str> = ["Class \\ predicted"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let line = |(class, row): (usize, &Vec<usize>)| {
         [escape(&names[class])].into_iter().chain(row.iter().map(|count| thousands(*count))).collect()
     };
-    body.table(&header, &counts.iter().enumerate().map(line).collect::<Vec<_>>());
-    body.raw("</details>");
+    let lines: Vec<Vec<String>> = counts.iter().enumerate().map(line).collect();
+    body.details("The numbers of rows as a table", |body| body.table(&header, &lines));
 }
 
 fn pairs(body: &mut Body, analysis: &ConfusionAnalysis, name: &impl Fn(usize) -> String) {
@@ -59,6 +58,6 @@ fn pairs(body: &mut Body, analysis: &ConfusionAnalysis, name: &impl Fn(usize) ->
         ]
     };
     let table: Vec<Vec<String>> = analysis.pairs.iter().map(line).collect();
-    body.table(&["Class", "Predicted as", "Rows", "Of the class", "Mean confidence"], &table);
+    body.table_of_values(&["Class", "Predicted as", "Rows", "Of the class", "Mean confidence"], &table);
     body.note("In small print: the 95 % interval of the share. The confidence is that of the wrong predictions.");
 }

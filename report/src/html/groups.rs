@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::body::{Body, interval, shown, with_range};
 use crate::analysis::GroupAnalysis;
 use crate::metrics::{Interval, Metric, View};
-use crate::text::{escape, thousands};
+use crate::text::{counted, escape, thousands};
 use crate::verdict::VerdictKind;
 
 /// The number of groups that the page shows.
@@ -49,7 +49,7 @@ fn findings(groups: &[GroupAnalysis]) -> String {
     let count = |kind: &VerdictKind| groups.iter().filter(|group| group.verdict.kind == *kind).count();
     let counts = VerdictKind::ALL.iter().map(|kind| (count(kind), kind.of_groups())).filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, words)| format!("{} {words}", thousands(count))).collect();
-    format!("Of {} groups: {}.", thousands(groups.len()), counts.join(", "))
+    format!("Of {}: {}.", counted(groups.len(), "group"), counts.join(", "))
 }
 
 /// At most [`SHOWN`] groups, those with the most rows, in the order given.

@@ -212,17 +212,16 @@ fn run_section(body: &mut Body, run: &RunSummary) {
         body.table_of_words(&[], &rows);
     }
     if !run.config_toml.trim().is_empty() {
-        body.raw(&format!(
-            "<details><summary>Resolved config (TOML)</summary><pre>{}</pre></details>",
-            escape(run.config_toml.trim())
-        ));
+        body.details("Resolved config (TOML)", |body| body.preformatted(run.config_toml.trim()));
     }
 }
 
 fn meanings(body: &mut Body, definitions: &[Definition]) {
-    body.raw("<details><summary>What every number means</summary><dl>");
-    for definition in definitions {
-        body.raw(&format!("<dt>{}</dt><dd>{}</dd>", escape(definition.name), escape(definition.meaning)));
-    }
-    body.raw("</dl></details>");
+    body.details("What every number means", |body| {
+        body.raw("<dl>");
+        for definition in definitions {
+            body.raw(&format!("<dt>{}</dt><dd>{}</dd>", escape(definition.name), escape(definition.meaning)));
+        }
+        body.raw("</dl>");
+    });
 }

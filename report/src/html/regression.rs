@@ -46,5 +46,5 @@ pub(super) fn details(body: &mut Body, analysis: &RegressionAnalysis) {
             vec![percent(row.level), percent(row.coverage), points(row.coverage - row.level), or_dash(row.mean_width)]
         })
         .collect();
-    body.table(&["Nominal", "Observed", "Difference (points)", "Mean width"], &table);
+    body.table_of_values(&["Nominal", "Observed", "Difference (points)", "Mean width"], &table);
 }

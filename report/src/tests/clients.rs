@@ -16,7 +16,9 @@ fn client(name: &str, index: usize, confidence: &[f64], right: impl Fn(usize) ->
 fn page(clients: Vec<SiteScores>, names: &[&str]) -> (Rendered, Vec<String>) {
     let predictions = predictions();
     let rendered = render(&report(&predictions, Some(RunSummary { clients, ..run() }))).unwrap();
-    let at = |name: &&str| rendered.html.find(&format!("<tr><td>{name}</td>")).map(|at| (at, (*name).to_owned()));
+    let at = |name: &&str| {
+        rendered.html.find(&format!("<tr><th scope=\"row\">{name}</th>")).map(|at| (at, (*name).to_owned()))
+    };
     let mut found: Vec<_> = names.iter().filter_map(at).collect();
     found.sort_unstable();
     (rendered, found.into_iter().map(|(_, name)| name).collect())
@@ -38,7 +40,9 @@ fn the_worst_calibrated_client_is_first_and_few_rows_tell_nothing() {
     // There is no verdict on three rows: they come last.
     assert_eq!(order, ["bad &lt;ward&gt;", "good", "few"]);
     assert!(rendered.html.contains("No scores of test rows came from mute"));
-    let line = |name: &str| rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<td>{name}"))).unwrap();
+    let line = |name: &str| {
+        rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<th scope=\"row\">{name}"))).unwrap()
+    };
     assert!(line("bad").contains("Over-confident by 30.0 points") && line("good").contains("No systematic"));
     assert!(line("few").contains("Too few rows to tell"));
     // SciPy: binomtest(240, 400).proportion_ci(0.95, "wilson") is 0.5513 to 0.6468.
@@ -70,7 +74,9 @@ fn clients_of_a_regression_have_their_coverage() {
     let clients = vec![client("level", 0, [100, 20]), client("narrow", 1, [100, 90]), client("pointed", 2, [170, 20])];
     let (rendered, order) = page(clients, &["level", "narrow", "pointed"]);
     assert_eq!(order[0], "narrow");
-    let line = |name: &str| rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<td>{name}"))).unwrap();
+    let line = |name: &str| {
+        rendered.html.split("<tr>").find(|line| line.starts_with(&format!("<th scope=\"row\">{name}"))).unwrap()
+    };
     assert!(line("level").contains("The intervals cover as many targets as they should"), "{}", line("level"));
     assert!(line("pointed").contains("intervals are too wide"), "{}", line("pointed"));
     let line = line("narrow");

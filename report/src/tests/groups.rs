@@ -47,12 +47,19 @@ fn groups_of_predictions_that_are_not_those_of_the_run_are_not_judged_either() {
 }
 
 #[test]
+fn a_single_group_is_not_told_in_the_plural() {
+    let (predictions, groups) = (predictions(), Groups::new(vec!["all".into()], vec![0; 60]).unwrap());
+    let page = render(&Report { groups: Some(&groups), ..report(&predictions, None) }).unwrap().html;
+    assert!(page.contains("Of 1 group: 1 "), "{page}");
+}
+
+#[test]
 fn groups_are_on_the_page_with_escaped_names_and_in_a_table_with_quoted_ones() {
     let (predictions, groups) = (predictions(), groups());
     let dir = tempfile::tempdir().unwrap();
     let files = write(&Report { groups: Some(&groups), ..report(&predictions, None) }, dir.path()).unwrap();
     let page = fs::read_to_string(&files.html).unwrap();
-    assert!(page.contains("<h2>Groups</h2>") && page.contains("<td>south &lt;1&gt;</td><td>20</td>"));
+    assert!(page.contains("<h2>Groups</h2>") && page.contains("<th scope=\"row\">south &lt;1&gt;</th><td>20</td>"));
     assert!(!page.contains("south <1>") && !page.contains("NaN"));
     let table = fs::read_to_string(files.groups.unwrap()).unwrap();
     let lines: Vec<&str> = table.lines().collect();
@@ -76,7 +83,7 @@ fn few_rows_without_a_mistake_have_no_verdict_and_the_interval_of_a_share() {
     let grouped = Report { groups: Some(&groups), ..report(&few, None) };
     assert_eq!(parsed(&grouped)["groups"][1]["verdict"]["kind"], "too few rows");
     let page = render(&grouped).unwrap().html;
-    let line = page.lines().find(|line| line.starts_with("<tr><td>few</td>")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("<tr><th scope=\"row\">few</th>")).unwrap();
     // Wilson's interval of 2 of 2.
     assert!(line.contains("<td>100.0\u{a0}%<br><small>34.2\u{a0}% to 100.0\u{a0}%</small></td>"), "{line}");
     assert!(line.contains("Too few rows to tell"), "{line}");
@@ -96,8 +103,10 @@ fn of_very_many_groups_the_page_has_those_with_the_most_rows() {
     let groups = Groups::new(names, picked).unwrap();
     let rendered = render(&Report { groups: Some(&groups), ..report(&predictions, None) }).unwrap();
     assert!(rendered.html.contains("The table has the 50 groups with the most rows, of 60"));
-    let lines: Vec<&str> = rendered.html.split("<tr>").filter(|line| line.starts_with("<td>group ")).collect();
-    let has = |group: usize| lines.iter().any(|line| line.starts_with(&format!("<td>group {group}</td>")));
+    let lines: Vec<&str> =
+        rendered.html.split("<tr>").filter(|line| line.starts_with("<th scope=\"row\">group ")).collect();
+    let has =
+        |group: usize| lines.iter().any(|line| line.starts_with(&format!("<th scope=\"row\">group {group}</th>")));
     assert!(lines.len() == 50 && has(3) && has(48) && !has(49) && has(59));
     assert!(lines[0].contains("group 0<") && lines[49].contains("group 59<"));
     assert_eq!(rendered.groups.unwrap().lines().count(), 61);
@@ -119,7 +128,7 @@ fn a_regression_has_groups_too() {
     }
     assert_eq!(json!(overall_of_groups(&grouped).unwrap()[1].1), own["overall"]);
     let rendered = render(&grouped).unwrap();
-    assert!(rendered.html.contains("<td>y</td><td>30</td>"));
+    assert!(rendered.html.contains("<th scope=\"row\">y</th><td>30</td>"));
     assert!(
         rendered.html.contains("interval over resamples of the group") && rendered.html.contains("of coverages Wilson")
     );
@@ -141,7 +150,7 @@ fn the_worst_calibrated_group_is_first_where_that_is_asked_for() {
     let groups = Groups::new(names, (0..600).map(|row| row / 200).collect()).unwrap();
     let order = |groups: &Groups| -> Vec<String> {
         let rendered = render(&Report { groups: Some(groups), ..report(&predictions, None) }).unwrap();
-        let half_is_first = rendered.html.find("<td>half").unwrap() < rendered.html.find("<td>right").unwrap();
+        let half_is_first = rendered.html.find(">half</th>").unwrap() < rendered.html.find(">right</th>").unwrap();
         assert_eq!(rendered.html.contains("The worst calibrated are first"), half_is_first);
         rendered.groups.unwrap().lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
     };

@@ -64,8 +64,8 @@ fn of_very_many_lines_on_sets_the_page_has_the_worst_and_the_json_has_all() {
         Some(CalibrationResults { rows: 100, clients: 60, temperature: None, map: None, sets: Some(sets) });
     let predictions = predictions();
     let rendered = render(&report(&predictions, Some(RunSummary { calibration, ..run() }))).unwrap();
-    let place = |line: &str| rendered.html.find(&format!("<tr><td>{line}</td>"));
-    let count = |name: &str| rendered.html.matches(&format!("<tr><td>{name} ")).count();
+    let place = |line: &str| rendered.html.find(&format!("<tr><th scope=\"row\">{line}</th>"));
+    let count = |name: &str| rendered.html.matches(&format!("<tr><th scope=\"row\">{name} ")).count();
     assert_eq!([count("kind"), count("ward"), count("visit")], [3, 50, 50]);
     // The last ward has the smallest coverage, 40 of 100.
     assert!(place("ward 59").unwrap() < place("ward 10").unwrap() && place("ward 9").is_none());
