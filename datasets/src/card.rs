@@ -5,6 +5,24 @@ use crate::{Dataset, Encoding, FeatureScale, Normalisation, Targets};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
+/// The names of columns that the configuration gives by their numbers, where the training file has a header.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberedColumns {
+    /// That of `data.target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// That of `data.group_column`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+}
+
+impl NumberedColumns {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Version of the layout of `model.json`.
 const VERSION: u32 = 1;
 
@@ -30,6 +48,9 @@ pub struct ModelCard {
     /// How the columns of a table become the features, before they are scaled; `None` where they are the features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<Encoding>,
+    /// The names of the columns beside the features that the configuration gives by their numbers.
+    #[serde(default, skip_serializing_if = "NumberedColumns::is_empty")]
+    pub numbered_columns: NumberedColumns,
     /// Whether the model is one of the program that made the run, which no configuration describes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_model: bool,
@@ -69,6 +90,7 @@ impl ModelCard {
             },
             normalisation,
             encoding: None,
+            numbered_columns: NumberedColumns::default(),
             own_model: false,
             own_model_fingerprint: Vec::new(),
             own_data: false,

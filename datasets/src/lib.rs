@@ -63,7 +63,7 @@ pub mod synthetic;
 mod train_test;
 mod units;
 
-pub use card::ModelCard;
+pub use card::{ModelCard, NumberedColumns};
 pub use columns::{Encoding, Reading};
 pub use dataset::{Dataset, Targets};
 pub use equal_rows::note as note_on_equal_rows;

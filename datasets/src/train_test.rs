@@ -2,7 +2,10 @@
 //! [`load`](crate::load) or from a user's own rows.
 
 use crate::columns::codes::{self, FarValues, shortest};
-use crate::{DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, TargetScale, Targets, split, units};
+use crate::{
+    DataError, Dataset, Encoding, FeatureScale, Normalisation, Normalise, NumberedColumns, TargetScale, Targets, split,
+    units,
+};
 use ndarray::ArrayView1;
 use rand::Rng;
 
@@ -19,6 +22,8 @@ pub struct TrainTest {
     pub notes: Vec<String>,
     /// How the columns of a table became the features, before they were scaled; `None` where they are the features.
     pub encoding: Option<Encoding>,
+    /// The names of the columns beside the features that the configuration gives by their numbers.
+    pub numbered_columns: NumberedColumns,
 }
 
 impl TrainTest {
@@ -116,7 +121,8 @@ impl TrainTest {
         let normalisation = Normalisation { features: scale, target };
         let coarse = normalisation.features.coarse_notes(train.feature_names.as_deref());
         let notes = coarse.into_iter().chain(units::note(&train, &[], &test)).collect();
-        Ok(Self { train, test, normalisation, notes, encoding: None })
+        let numbered_columns = NumberedColumns::default();
+        Ok(Self { train, test, normalisation, notes, encoding: None, numbered_columns })
     }
 }
 

@@ -29,6 +29,10 @@ const LISTED: usize = 10;
 const LONGEST: usize = 40;
 /// The group of the rows whose cell is missing.
 const NO_GROUP: &str = "missing";
+/// The same where a group has that name.
+const NO_GROUP_HERE: &str = "no group";
+/// What is read for a missing cell, which no other cell is.
+const BLANK: &str = "";
 /// What to do with a row without a cluster.
 const NO_CLUSTER: &str = ", such as a patient's number; write it there, or take the row out";
 /// What to do with a row without a target.
@@ -61,8 +65,10 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
         print_note(NO_SETS);
     }
     let target = Target::of(&run, &config, typed.target.as_deref())?;
-    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
-    let (rows, about) = read((&run, &of_rows), (&typed, asked), &target)?;
+    let reading = config.data()?.reading().cloned().unwrap_or_default();
+    let columns = asked_columns(&run, &typed, &target, &reading);
+    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written, &columns.names())?;
+    let (rows, about) = read((&run, &of_rows), (&typed, asked), (&target, &columns))?;
     let client = client::predictor((&run, &config), asked.predictor, typed.own.data_dir())?;
     let evaluated = run.evaluate(&config, client, &recalibrated, rows)?;
 
@@ -76,6 +82,8 @@ pub(super) fn evaluate(typed: Evaluate) -> Result<(), CliError> {
 /// The column of the targets.
 struct Target {
     column: String,
+    /// Its name in the training file, where `column` is its number there.
+    name: Option<String>,
     /// What named it.
     key: &'static str,
 }
@@ -84,11 +92,14 @@ impl Target {
     /// The column that was asked for, or that of the training file.
     fn of(run: &Finished, config: &Config, typed: Option<&str>) -> Result<Self, CliError> {
         if let Some(column) = typed {
-            return Ok(Self { column: column.to_owned(), key: "--target" });
+            return Ok(Self { column: column.to_owned(), name: None, key: "--target" });
         }
         let column = config.data()?.target_column().to_owned();
         match column.is_empty() {
-            false => Ok(Self { column, key: "data.target of the run; --target names another" }),
+            false => {
+                let name = run.card.numbered_columns.target.clone();
+                Ok(Self { column, name, key: "data.target of the run; --target names another" })
+            }
             true => Err(CliError::Usage(format!(
                 "--target is needed: the run's data, `{}`, name no column of targets",
                 run.data_name(config)
@@ -122,17 +133,16 @@ fn in_file_name(client: &str) -> String {
 fn read(
     (run, config): (&Finished, &Config),
     (typed, asked_client): (&Evaluate, client::Asked<'_>),
-    target: &Target,
+    (target, asked): (&Target, &Columns<AskedColumn<'_>>),
 ) -> Result<(LabelledRows, About), CliError> {
     let input = typed.input.display().to_string();
     let reading = config.data()?.reading().cloned().unwrap_or_default();
-    let asked = asked_columns(run, typed, target, &reading);
     let read = run.new_rows(config, &typed.input, Besides::Asked(&asked.all()), asked_client.rows_of)?;
     let NewRows { features, asked: columns, lines, notes, .. } = read;
     let columns = asked.found(columns)?;
     let notation = reading.notation();
     let targets = targets(run, &notation, &columns.target, (&typed.input, &lines))?;
-    let groups = columns.group.as_ref().map(|column| RowGroups::of_texts(&column.cells));
+    let groups = columns.group.as_ref().map(|column| groups_of(&column.cells));
     let (clusters, alike_clusters) = match &columns.cluster {
         Some(of) => {
             let (numbers, names) = numbered(of.cells.iter().map(|cell| notation.name(cell)));
@@ -144,7 +154,7 @@ fn read(
     let trained = run.note_on_trained_rows(config, &typed.input, &lines);
     let outside = run.training_range().and_then(|range| range.note(&range.outside(&rows.features)));
     let by_index = note_on_index(typed, target, &columns.target);
-    let taken_alone = note_on_missing_clusters(&rows, &reading.group_column);
+    let taken_alone = note_on_missing_clusters(&rows, asked, &reading.group_column);
     let about = About {
         title: title(run, typed),
         facts: facts(run, asked_client, &rows, &columns),
@@ -169,7 +179,7 @@ struct Columns<T> {
 
 /// The columns that the command and the run ask for.
 fn asked_columns<'a>(
-    run: &Finished,
+    run: &'a Finished,
     typed: &'a Evaluate,
     target: &'a Target,
     reading: &'a Reading,
@@ -177,6 +187,7 @@ fn asked_columns<'a>(
     let of_targets = AskedColumn {
         key: target.key,
         column: &target.column,
+        name: target.name.as_deref(),
         what: if run.card.classes.is_some() { "a label" } else { "a finite number" },
         missing: match reading.leaves_out_unlabelled() {
             true => MissingAnswer::LeftOut,
@@ -188,18 +199,25 @@ fn asked_columns<'a>(
     let group = typed.by.as_deref().map(|column| AskedColumn {
         key: "--by",
         column,
+        name: None,
         what: "the name of a group",
-        missing: MissingAnswer::Text(NO_GROUP),
+        missing: MissingAnswer::Text(BLANK),
         may_be_feature: true,
         required: true,
     });
-    Columns { target: of_targets, group, cluster: cluster(typed, &reading.group_column) }
+    let of_run = run.card.numbered_columns.group.as_ref().unwrap_or(&reading.group_column);
+    Columns { target: of_targets, group, cluster: cluster(typed, of_run) }
 }
 
 impl<'a> Columns<AskedColumn<'a>> {
     /// The target first, then those of the others that are asked for.
     fn all(&self) -> Vec<AskedColumn<'a>> {
         [Some(self.target), self.group, self.cluster].into_iter().flatten().collect()
+    }
+
+    /// What each is found by: its number, and its name.
+    fn names(&self) -> Vec<&'a str> {
+        self.all().into_iter().flat_map(|asked| [Some(asked.column), asked.name]).flatten().collect()
     }
 
     /// What was read for [`Self::all`], in its order; `None` for a column that the file lacks.
@@ -243,10 +261,11 @@ fn facts(
     facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?))).collect()
 }
 
-/// That the run's `data.target` is an index, which finds a column of another name in this file.
+/// That the run's `data.target` is the number of a column whose name is not known, and finds this one.
 fn note_on_index(typed: &Evaluate, target: &Target, found: &Beside) -> Option<String> {
     let has_another_name = found.name.as_deref().is_some_and(|name| name != target.column);
-    let is_index = typed.target.is_none() && target.column.parse::<i64>().is_ok() && has_another_name;
+    let is_index =
+        typed.target.is_none() && target.name.is_none() && target.column.parse::<i64>().is_ok() && has_another_name;
     is_index.then(|| {
         format!(
             "the target is column {}, by the index {} of the run's `data.target`; --target names another",
@@ -255,16 +274,30 @@ fn note_on_index(typed: &Evaluate, target: &Target, found: &Beside) -> Option<St
     })
 }
 
-/// That the file lacks the run's column of clusters.
-fn note_on_missing_clusters(rows: &LabelledRows, group_column: &str) -> Option<String> {
-    (rows.clusters.is_none() && !group_column.is_empty()).then(|| {
-        format!(
-            "{} has no column `{}` (data.group_column of the run): intervals and verdict take its rows for independent; \
-             --cluster names another column",
-            rows.input,
-            quoted(group_column)
-        )
-    })
+/// That the file lacks the run's column of clusters, or that it cannot be found.
+fn note_on_missing_clusters(
+    rows: &LabelledRows,
+    asked: &Columns<AskedColumn<'_>>,
+    group_column: &str,
+) -> Option<String> {
+    let input = &rows.input;
+    let problem = match asked.cluster {
+        _ if rows.clusters.is_some() || group_column.is_empty() => return None,
+        Some(AskedColumn { column, .. }) => format!("{input} has no column `{}`", quoted(column)),
+        None => format!("column {group_column} of the training file has no name to be found by in {input}"),
+    };
+    Some(format!(
+        "{problem} (data.group_column of the run): intervals and verdict take its rows for independent; --cluster names \
+         another column"
+    ))
+}
+
+/// The groups of these cells, of which one without a text names no group.
+fn groups_of(cells: &[String]) -> RowGroups {
+    let mut groups = RowGroups::of_texts(cells);
+    let blank = if groups.names.iter().any(|name| name == NO_GROUP) { NO_GROUP_HERE } else { NO_GROUP };
+    groups.names.iter_mut().filter(|name| *name == BLANK).for_each(|name| blank.clone_into(name));
+    groups
 }
 
 /// The column of the clusters: the one that is asked for, or the run's by its name, where the file has it.
@@ -277,6 +310,7 @@ fn cluster<'a>(typed: &'a Evaluate, of_run: &'a str) -> Option<AskedColumn<'a>> 
     Some(AskedColumn {
         key,
         column: column?,
+        name: None,
         what: "the name of a cluster",
         missing: MissingAnswer::Needed(NO_CLUSTER),
         may_be_feature: true,

@@ -23,12 +23,20 @@ pub(super) fn on_backend(mut config: Config, asked: Option<&str>) -> Result<Conf
 
 /// The run's configuration, with the cells of its table written as those of a file of new rows.
 ///
+/// # Arguments
+/// - `beside`: the columns that are read besides those of the run.
+///
 /// # Errors
 /// The run was not trained on a table, or a value is not one of its key.
-pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written) -> Result<Config, CliError> {
+pub(super) fn config_of_rows(
+    run: &Finished,
+    config: &Config,
+    written: &Written,
+    beside: &[&str],
+) -> Result<Config, CliError> {
     let Written { delimiter, decimal, date_format, missing_values } = written;
     let mut config = config.clone();
-    check_columns(run, &config, missing_values)?;
+    check_columns(run, &config, missing_values, beside)?;
     let text = |text: &Option<String>| text.clone().map(Value::String);
     for (option, key, value) in [
         ("--delimiter", "delimiter", text(delimiter)),
@@ -51,11 +59,16 @@ pub(super) fn config_of_rows(run: &Finished, config: &Config, written: &Written)
     Ok(config)
 }
 
-/// Checks that --missing-values names columns that the run knows.
+/// Checks that --missing-values names columns that the run knows, or that are read beside them.
 ///
 /// # Errors
 /// A usage error about the first that it does not.
-fn check_columns(run: &Finished, config: &Config, missing_values: &MissingCells) -> Result<(), CliError> {
+fn check_columns(
+    run: &Finished,
+    config: &Config,
+    missing_values: &MissingCells,
+    beside: &[&str],
+) -> Result<(), CliError> {
     let values = missing_values.read()?;
     let Some(features) = run.card.column_names() else {
         return match values.columns().next() {
@@ -68,7 +81,7 @@ fn check_columns(run: &Finished, config: &Config, missing_values: &MissingCells)
         };
     };
     let target = config.data()?.target_column().to_owned();
-    let known = || features.iter().map(String::as_str).chain([target.as_str()]);
+    let known = || features.iter().map(String::as_str).chain([target.as_str()]).chain(beside.iter().copied());
     match values.columns().find(|column| !known().any(|known| known == column.as_str())) {
         None => Ok(()),
         Some(column) => Err(CliError::Usage(format!(

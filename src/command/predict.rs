@@ -42,7 +42,7 @@ pub(super) fn predict(typed: Predict) -> Result<(), CliError> {
     if range.is_none() && typed.columns.contains(&MoreColumn::Outside) {
         return Err(no_range(&run));
     }
-    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written)?;
+    let of_rows = new_rows::config_of_rows(&run, &config, &typed.written, &[])?;
     let (text, notes) = predictions(&run, (&config, &of_rows), (&typed, asked), &recalibrated, range.as_ref())?;
     let is_own = asked.predictor.is_some();
     for note in run.notes_on_predictions(&config, is_own).iter().chain(&recalibrated.notes(typed.raw)).chain(&notes) {

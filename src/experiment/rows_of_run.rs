@@ -37,7 +37,10 @@ pub(super) struct RowsOfRun {
 impl RowsOfRun {
     /// The rows of a run in one process.
     pub fn here(config: &Config, data: &TrainTest, partition: &Partition, notes: Vec<String>) -> Self {
-        let card = ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone());
+        let card = ModelCard {
+            numbered_columns: data.numbered_columns.clone(),
+            ..ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone())
+        };
         let clients = 0..partition.clients().len();
         let counts = PartitionTable {
             class_names: card.classes.clone().unwrap_or_default(),

@@ -29,7 +29,8 @@ impl SiteRows {
         let (test, of_test) = form(&self.test, "the test rows")?;
         notes.extend(of_test);
         let (normalisation, encoding) = (card.normalisation.clone(), card.encoding.clone());
-        Ok(TrainTest { train, test, normalisation, notes, encoding })
+        let numbered_columns = card.numbered_columns.clone();
+        Ok(TrainTest { train, test, normalisation, notes, encoding, numbered_columns })
     }
 }
 

@@ -93,7 +93,7 @@ impl SiteRows {
         if !site.data.name_column.is_empty() {
             cells = cells.with_name(&site.data.path, &site.data.name_column, &site.name)?;
         }
-        let Cells { train, test, validation, calibration, columns, mut notes } = cells;
+        let Cells { train, test, validation, calibration, columns, mut notes, .. } = cells;
         let all = unit_count(&train);
         // Rows of a file, or a share of all training rows, drawn by a stream of its own.
         let hold_out = |file: Option<Dataset>, train: Dataset, share: f64, stream: usize| {

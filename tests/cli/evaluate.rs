@@ -252,21 +252,69 @@ fn columns_are_found_as_predict_finds_them_and_classes_by_name() {
 }
 
 #[test]
-fn a_target_by_number_is_named_in_a_note() {
+fn a_target_by_number_is_found_by_its_name() {
     let place = Place::new();
     place.write("prices.csv", prices(60));
     let keys = PRICES.replace("data.target=price", "data.target=-1").replace("--set data.test_path=more.csv", "");
     place.works(&format!("{TINY} {keys} --out run"));
-    let printed = place.works("evaluate run --input prices.csv");
-    assert!(printed.stderr.contains("note: the target is column 3 (price), by the index -1"), "{}", printed.stderr);
-    // The columns in another order: the last one is a feature.
+    place.works("evaluate run --input prices.csv");
+    let want = place.text("run/evaluate/prices/predictions.csv");
+    // A column behind it, and the columns in another order.
+    place.write("longer.csv", behind(&prices(60), "year", &["2020"]));
+    place.works("evaluate run --input longer.csv");
+    assert_eq!(place.text("run/evaluate/longer/predictions.csv"), want);
     let swapped = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
         format!("{},{},{}\n", cells[2], cells[0], cells[1])
     };
-    place.write("swapped.csv", prices(9).lines().map(swapped).collect::<String>());
-    place.refuses("evaluate run --input swapped.csv", &["swapped.csv", "column `-1`", "is a feature", "--target"]);
-    place.works("evaluate run --input swapped.csv --target price");
+    place.write("swapped.csv", prices(60).lines().map(swapped).collect::<String>());
+    place.works("evaluate run --input swapped.csv");
+    assert_eq!(place.text("run/evaluate/swapped/predictions.csv"), want);
+    // Without its name the number says nothing; without a header it is all that there is.
+    place.write("renamed.csv", prices(60).replacen("price", "cost", 1));
+    place.refuses("evaluate run --input renamed.csv", &["no column `price` (data.target of the run; --target"]);
+    place.write("bare.csv", prices(60).split_once('\n').unwrap().1);
+    place.works("evaluate run --input bare.csv");
+    assert_eq!(place.text("run/evaluate/bare/predictions.csv"), want);
+}
+
+/// A table with a further column of this name behind the others, which has these cells in turn.
+fn behind(table: &str, name: &str, cells: &[&str]) -> String {
+    let end = |at: usize| if at == 0 { name } else { cells[at % cells.len()] };
+    table.lines().enumerate().map(|(at, line)| format!("{line},{}\n", end(at))).collect()
+}
+
+#[test]
+fn rows_without_a_group_are_not_those_of_a_group_named_missing() {
+    let place = classification("");
+    place.write("shelters.csv", behind(&pets(18), "shelter", &["missing", "", "x"]));
+    let groups = |options: &str| {
+        place.works(&format!("evaluate run --input shelters.csv --by shelter --force {options}"));
+        let json = place.json("run/evaluate/shelters/report/report.json");
+        let groups = json["groups"].as_array().unwrap().iter();
+        let mut groups: Vec<_> = groups
+            .map(|group| (group["name"].as_str().unwrap().to_owned(), group["overall"]["n"].as_u64().unwrap()))
+            .collect();
+        groups.sort_unstable();
+        groups
+    };
+    let named =
+        |groups: &[(&str, u64)]| groups.iter().map(|(name, rows)| ((*name).to_owned(), *rows)).collect::<Vec<_>>();
+    assert_eq!(groups(""), named(&[("missing", 6), ("no group", 6), ("x", 6)]));
+    // A column that is read beside those of the run may have codes of its own.
+    assert_eq!(groups("--missing-values {shelter=[\"x\"]}"), named(&[("missing", 6), ("no group", 12)]));
+}
+
+#[test]
+fn a_target_by_number_whose_name_is_unknown_is_named_in_a_note() {
+    let place = Place::new();
+    // As in a run of a table without a header, or of an earlier version.
+    place.write("bare.csv", prices(60).split_once('\n').unwrap().1);
+    place.write("prices.csv", prices(60));
+    let keys = PRICES.replace("data.target=price", "data.target=-1").replace("--set data.test_path=more.csv", "");
+    place.works(&format!("{TINY} {} --out run", keys.replace("prices.csv", "bare.csv")));
+    let printed = place.works("evaluate run --input prices.csv");
+    assert!(printed.stderr.contains("note: the target is column 3 (price), by the index -1"), "{}", printed.stderr);
 }
 
 #[test]

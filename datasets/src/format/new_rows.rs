@@ -46,6 +46,8 @@ pub struct AskedColumn<'a> {
     pub key: &'a str,
     /// Its name, or its index from 0, negative from the end.
     pub column: &'a str,
+    /// Its name where `column` is an index of another file: a file with a header has the column by this name.
+    pub name: Option<&'a str>,
     /// What its cells are, for messages, such as `a label`.
     pub what: &'a str,
     /// What becomes of a missing cell.
@@ -352,8 +354,8 @@ impl Found {
         wanted: &Wanted<'_>,
         Others { ignore, beside, asked: all_asked, .. }: &Others<'_>,
     ) -> Result<Self, DataError> {
-        let place = |asked: &AskedColumn| match lines.find(asked.column)? {
-            None if asked.required => Err(lines.no_column_of(asked.key, asked.column)),
+        let place = |asked: &AskedColumn| match lines.find(asked.called(lines))? {
+            None if asked.required => Err(lines.no_column_of(asked.key, asked.called(lines))),
             found => Ok(found),
         };
         let asked: Vec<Option<usize>> = all_asked.iter().map(place).collect::<Result<_, _>>()?;
@@ -372,7 +374,8 @@ impl Found {
             return Err(lines.columns("it has none of the model's columns".to_owned()));
         }
         let is_feature = |(asked, place): &&(&AskedColumn, usize)| !asked.may_be_feature && columns.contains(place);
-        if let Some((AskedColumn { key, column, .. }, _)) = present.iter().find(is_feature) {
+        if let Some((asked, _)) = present.iter().find(is_feature) {
+            let (column, key) = (asked.called(lines), asked.key);
             return Err(
                 lines.columns(format!("column `{column}` ({key}) is a feature of the model; name another column"))
             );
@@ -412,6 +415,11 @@ impl Read {
 }
 
 impl AskedColumn<'_> {
+    /// What it is found by in this file.
+    fn called(&self, lines: &Lines) -> &str {
+        self.name.filter(|_| lines.names.is_some()).unwrap_or(self.column)
+    }
+
     /// The cell of the current line, in a file with these missing cells.
     fn answer(&self, lines: &Lines, column: usize, missing: &MissingCells) -> Result<String, DataError> {
         let field = lines.field(column);

@@ -13,7 +13,9 @@ use crate::leave_out::{self, LEAVE_OUT, LeftOut};
 use crate::positive::{self, POSITIVE};
 use crate::prepare::{NORMALISE, TEST_FRACTION, TEST_LIMIT, TRAIN_LIMIT};
 use crate::properties::TargetKind;
-use crate::{DataError, DataProperties, Dataset, Encoding, Normalise, Targets, equal_rows, gives_away, split};
+use crate::{
+    DataError, DataProperties, Dataset, Encoding, Normalise, NumberedColumns, Targets, equal_rows, gives_away, split,
+};
 use fedstein_schema::Literal::Text;
 use fedstein_schema::{Accepts, Key, Kind, joined, key, required};
 use ndarray::Axis;
@@ -159,6 +161,8 @@ pub struct Cells {
     pub calibration: Option<Dataset>,
     /// What the cells are.
     pub columns: Columns,
+    /// The names of target and group, where the configuration gives their numbers.
+    pub numbered_columns: NumberedColumns,
     /// Notes for the reader of results, one sentence each.
     pub notes: Vec<String>,
 }
@@ -209,7 +213,7 @@ impl Csv {
             ("data.validation_path", held_out.validation),
             ("data.calibration_path", held_out.calibration),
         ];
-        let Files { train, beside: [test, validation, calibration], columns, mut notes } =
+        let Files { train, beside: [test, validation, calibration], columns, numbered_columns, mut notes } =
             read(("data.path", &self.path), beside, &columns, (extent, &self.positive))?;
         let (train, test) = match test {
             Some(test) => (train, test),
@@ -226,12 +230,12 @@ impl Csv {
         };
         notes.extend(equal_rows::note(&train, &test));
         notes.extend(gives_away::note(&train));
-        Ok(Cells { train, test, validation, calibration, columns, notes })
+        Ok(Cells { train, test, validation, calibration, columns, numbered_columns, notes })
     }
 
     /// The features of the rows that are kept, by what is learned from those to train on.
     fn encoded(&self, cells: Cells, rng: &mut impl Rng) -> Result<Rows, DataError> {
-        let Cells { train, test, columns, mut notes, .. } = cells;
+        let Cells { train, test, columns, numbered_columns, mut notes, .. } = cells;
         // As for all sources; the limits then keep all rows.
         let train = split::limit(train, self.train_limit, rng);
         let test = split::limit(test, self.test_limit, rng);
@@ -241,7 +245,7 @@ impl Csv {
         let (test, of_test) = encoding.encoded(test, &columns).map_err(refuse)?;
         notes.extend(of_train.notes(&encoding, "the training rows"));
         notes.extend(of_test.notes(&encoding, "the test rows"));
-        Ok(Rows { notes, encoding: Some(encoding), ..(train, test).into() })
+        Ok(Rows { notes, encoding: Some(encoding), numbered_columns, ..(train, test).into() })
     }
 }
 
@@ -282,7 +286,10 @@ impl Source for Csv {
     fn read(&self, _: &Path, rng: &mut impl Rng) -> Result<Rows, DataError> {
         let cells = self.cells(Extent::Whole, HeldOutFiles::default(), rng)?;
         match cells.columns.are_features() {
-            true => Ok(Rows { notes: cells.notes, ..(cells.train, cells.test).into() }),
+            true => {
+                let Cells { train, test, numbered_columns, notes, .. } = cells;
+                Ok(Rows { notes, numbered_columns, ..(train, test).into() })
+            }
             false => self.encoded(cells, rng),
         }
     }
@@ -314,6 +321,8 @@ pub(super) struct Files<const M: usize> {
     pub beside: [Option<Dataset>; M],
     /// What their cells are.
     pub columns: Columns,
+    /// The names of target and group, where the options give their numbers.
+    pub numbered_columns: NumberedColumns,
     /// Notes for the reader of results, one sentence each.
     pub notes: Vec<String>,
 }
@@ -393,6 +402,14 @@ pub(super) fn read<const M: usize>(
             .map(|note| format!("{note}, or training and test rows are of one"))
     };
     let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).chain(alike_groups).collect();
+    let numbered_columns = {
+        let [target, group] = train.others.clone();
+        let by_number = |name: Option<String>, key: &str| name.filter(|name| name != key);
+        NumberedColumns {
+            target: by_number(target, options.target),
+            group: by_number(group, &options.reading.group_column),
+        }
+    };
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
@@ -413,7 +430,7 @@ pub(super) fn read<const M: usize>(
     };
     let mut tables = tables.into_iter();
     let beside = std::array::from_fn(|_| tables.next().flatten().map(assemble));
-    Ok(Files { train: assemble(train), beside, columns, notes })
+    Ok(Files { train: assemble(train), beside, columns, numbered_columns, notes })
 }
 
 /// Checks that no file is that of two keys: a file of rows to train on and to hold out would hold nothing out.

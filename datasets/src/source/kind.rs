@@ -2,7 +2,7 @@
 
 use super::set::DataSet;
 use crate::prepare::Normalise;
-use crate::{DataError, DataProperties, Dataset, Encoding, FeatureScale, split};
+use crate::{DataError, DataProperties, Dataset, Encoding, FeatureScale, NumberedColumns, split};
 use fedstein_schema::Literal::Ints;
 use fedstein_schema::{Accepts, Key, Kind, key};
 use rand::Rng;
@@ -48,11 +48,13 @@ pub(crate) struct Rows {
     pub notes: Vec<String>,
     /// How the columns of a table became the features.
     pub encoding: Option<Encoding>,
+    /// The names of the columns beside the features that the configuration gives by their numbers.
+    pub numbered_columns: NumberedColumns,
 }
 
 impl From<(Dataset, Dataset)> for Rows {
     fn from((train, test): (Dataset, Dataset)) -> Self {
-        Self { train, test, notes: Vec::new(), encoding: None }
+        Self { train, test, notes: Vec::new(), encoding: None, numbered_columns: NumberedColumns::default() }
     }
 }
 

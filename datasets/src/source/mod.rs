@@ -190,13 +190,13 @@ fn prepared<S: Source>(
     data_dir: &Path,
     rng: &mut impl Rng,
 ) -> Result<TrainTest, DataError> {
-    let Rows { train, test, notes, encoding } = source.read(data_dir, rng)?;
+    let Rows { train, test, notes, encoding, numbered_columns } = source.read(data_dir, rng)?;
     let (train_limit, test_limit) = config.limits();
     let train = split::limit(train, train_limit, rng);
     let test = split::limit(test, test_limit, rng);
     let scale = scale(source, config.normalise(), &train)?.of_numbers_alone(encoding.as_ref());
     let data = TrainTest::scaled(train, test, scale)?;
-    Ok(TrainTest { notes: notes.into_iter().chain(data.notes).collect(), encoding, ..data })
+    Ok(TrainTest { notes: notes.into_iter().chain(data.notes).collect(), encoding, numbered_columns, ..data })
 }
 
 /// The configured scale, with its statistics from the training rows.

@@ -459,6 +459,7 @@ fn asked(column: &str, may_be_feature: bool) -> AskedColumn<'_> {
     AskedColumn {
         key: "--option",
         column,
+        name: None,
         what: "a text",
         missing: MissingAnswer::Refused("; fill it"),
         may_be_feature,
