@@ -197,7 +197,8 @@ impl Artifacts {
         };
         let dir = dir.map_err(directory)?;
         let earlier = Provenance::read(&dir.join(run_dir::PROVENANCE)).filter(|_| self.past().is_some());
-        self.provenance = Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round));
+        self.provenance =
+            Provenance::begun(earlier, &digests, self.past().map_or(0, Checkpoints::round), &self.resolved.notes);
         if self.checkpoints.is_none() && config.checkpoint.enabled {
             let path = dir.join(run_dir::CHECKPOINT);
             self.checkpoints = Some(Checkpoints::new(path, &self.resolved, digests, brought.clone()));
@@ -229,7 +230,7 @@ impl Artifacts {
         self.card = Some(card);
         self.own_algorithm = OwnAlgorithm::of(config, algorithm.capabilities());
         self.name = config.name.clone();
-        self.notes = self.resolved.notes.iter().cloned().chain(notes).collect();
+        self.notes = self.provenance.notes.iter().cloned().chain(notes).collect();
         self.facts = facts(config, algorithm.particles(), (about, clients), (kind, model), session);
         let of_program = |name: &String| ("client selection".to_owned(), format!("{name}, of the program"));
         self.facts.extend(brought.selection.as_ref().map(of_program));

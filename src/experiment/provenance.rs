@@ -24,6 +24,10 @@ pub struct Provenance {
     pub partition_sha256: String,
     /// The processes that have worked on the run, one after the other.
     pub sessions: Vec<Session>,
+    /// What the processes have said about the config, one sentence each. A resumed run reads a config in which every key is
+    /// written, and no longer knows which ones its user had given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A process that has worked on a run.
@@ -78,9 +82,11 @@ impl Provenance {
         serde_json::from_str(&read_regular(path).ok()?).ok()
     }
 
-    /// Adds this process, which goes on after a round, to those of an earlier file.
-    pub(super) fn begun(earlier: Option<Self>, digests: &Digests, after_round: usize) -> Self {
-        let mut sessions = earlier.unwrap_or_default().sessions;
+    /// Adds this process, which goes on after a round and has these notes on the config, to those of an earlier file.
+    pub(super) fn begun(earlier: Option<Self>, digests: &Digests, after_round: usize, of_config: &[String]) -> Self {
+        let Self { mut sessions, mut notes, .. } = earlier.unwrap_or_default();
+        let new: Vec<String> = of_config.iter().filter(|note| !notes.contains(note)).cloned().collect();
+        notes.extend(new);
         sessions.push(Session {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: command_line(),
@@ -95,6 +101,7 @@ impl Provenance {
             data_sha256: digests.data.clone(),
             partition_sha256: digests.partition.clone(),
             sessions,
+            notes,
         }
     }
 

@@ -10,7 +10,7 @@ use super::run_dir;
 use crate::checkpoint::digest;
 use crate::error::RunError;
 use crate::federation::labelled::Labelled;
-use crate::metrics::{ClientScores, equal_width};
+use crate::metrics::{ClientScores, Evaluation, MetricError, equal_width};
 use crate::report::files::{FileError, write_atomic};
 use crate::report::{
     self, ClientsCompared, Comparison, Content, PartitionTable, Rendered, Report, ReportError, ReportFiles, RunSummary,
@@ -294,16 +294,24 @@ pub(crate) fn comparisons(
             let message = format!("is {}, the report is on {}", task(!classes), task(classes));
             return Err(RunError::Config(format!("--compare `{}` {message}", run.path.display())));
         }
+        let mut evaluation = run.summary.evaluation.clone();
         let bins = if let Some(scores) = scores {
+            // Sums cannot be put into other bins.
+            if scores.bins().len() != bins {
+                evaluation = evaluation.with_bins_of(None);
+            }
             scores.bins()
         } else if classes || rows.targets.is_some() {
             let predictions = run.test_predictions()?;
             same_rows(run, TestRows::of(&predictions))?;
             match predictions {
                 Labelled::Classes(predictions) => {
+                    if run.config()?.evaluation.bins != bins {
+                        let of_these = Evaluation::of_predictions(&predictions, bins).map_err(of_metric)?;
+                        evaluation = evaluation.with_bins_of(Some(&of_these));
+                    }
                     let top = predictions.top_label();
-                    let bins = equal_width(&top.confidence, &top.correct, bins);
-                    bins.map_err(|error| RunError::Config(error.to_string()))?.bins().to_vec()
+                    equal_width(&top.confidence, &top.correct, bins).map_err(of_metric)?.bins().to_vec()
                 }
                 Labelled::Real(_) => Vec::new(),
             }
@@ -316,7 +324,7 @@ pub(crate) fn comparisons(
         let name = if ambiguous { run.path.display().to_string() } else { summary.name.clone() };
         Ok(Comparison {
             name,
-            evaluation: summary.evaluation.clone(),
+            evaluation,
             // Without them, no picture has its lines.
             bins: if not_judged.is_none() { bins } else { Vec::new() },
             rounds: if not_judged.is_none() { summary.rounds.clone() } else { Vec::new() },
@@ -333,6 +341,10 @@ pub(crate) fn comparisons(
 /// The predictions cannot be scored with this number of bins, or a file cannot be written.
 pub(crate) fn write_files(report: &Report<'_>, out: &Path) -> Result<ReportFiles, RunError> {
     report::write(report, out).map_err(of_report)
+}
+
+fn of_metric(error: MetricError) -> RunError {
+    RunError::Config(error.to_string())
 }
 
 fn of_report(error: ReportError) -> RunError {

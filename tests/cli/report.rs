@@ -250,6 +250,22 @@ fn a_run_or_predictions_are_compared_with_other_runs() {
 }
 
 #[test]
+fn runs_are_compared_over_the_bins_of_the_report() {
+    let place = Place::new();
+    // Two runs alike but for the bins of their own reports.
+    place.works(&format!("{TINY} --out a --quiet --set evaluation.bins=7"));
+    place.works(&format!("{TINY} --out b --quiet --set evaluation.bins=30"));
+    for (options, out) in [("", "own"), ("--bins 12", "asked")] {
+        place.works(&format!("report a --compare b {options} --out {out}"));
+        let json = place.json(&format!("{out}/report.json"));
+        let (own, other) = (&json["overall"], &json["run"]["compare"][0]["evaluation"]);
+        for metric in ["ece", "mce", "ace", "classwise_ece"] {
+            assert!(own[metric].is_f64() && own[metric] == other[metric], "{metric}: {own} {other}");
+        }
+    }
+}
+
+#[test]
 fn regressions_are_compared_with_regressions_alone() {
     let place = Place::new();
     place.write("prices.csv", prices(60));
@@ -402,7 +418,8 @@ fn a_report_has_each_client_with_its_own_rows_the_worst_first() {
     }
     let html = place.text("run/report/report.html");
     let section = &html[html.find("<h2>Clients</h2>").unwrap()..];
-    let at = |client: &Value| section.find(&format!("<td>{}</td>", client["name"].as_str().unwrap())).unwrap();
+    let at =
+        |client: &Value| section.find(&format!("<th scope=\"row\">{}</th>", client["name"].as_str().unwrap())).unwrap();
     let distance = |client: &Value| {
         let [lo, hi] = ["lo", "hi"].map(|end| number(&client["gap_interval"][end]));
         lo.max(-hi).max(0.0)

@@ -180,6 +180,17 @@ fn files_that_cannot_be_read_leave_blanks() {
 }
 
 #[test]
+fn notes_on_a_config_are_those_of_the_run_after_a_resume_too() {
+    let place = Place::new();
+    // The config of the run has all keys, and no longer shows that nobody has said so.
+    place.works("train --set algorithm.kind=fedavg --set rounds=1 --set algorithm.local_steps=2 --out run --quiet");
+    place.works("train --resume run --set rounds=2 --quiet");
+    let notes = place.json("run/summary.json")["notes"].as_array().unwrap().clone();
+    let said = notes.iter().filter(|note| note.as_str().unwrap().contains("has nothing to average"));
+    assert_eq!(said.count(), 1, "{notes:?}");
+}
+
+#[test]
 fn a_run_says_where_its_results_come_from_and_has_the_same_files_as_before() {
     let place = two_runs();
     let of = place.json("runs/a/provenance.json");

@@ -45,6 +45,18 @@ impl Evaluation {
         Self::from_metrics(scored.len(), |metric| (metric.classes?.of)(scored))
     }
 
+    /// The same with the numbers over calibration bins of another evaluation, or without them.
+    #[must_use]
+    pub fn with_bins_of(self, other: Option<&Self>) -> Self {
+        Self {
+            ece: other.and_then(|other| other.ece),
+            mce: other.and_then(|other| other.mce),
+            ace: other.and_then(|other| other.ace),
+            classwise_ece: other.and_then(|other| other.classwise_ece),
+            ..self
+        }
+    }
+
     /// The numbers that sums over rows give. `ace` and `auroc`, which need all rows at once, and `kl` have no value.
     pub fn of_sums(scores: &ClientScores) -> Self {
         Self::from_metrics(scores.rows(), |metric| (metric.sums?)(scores))
