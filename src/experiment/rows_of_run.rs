@@ -37,10 +37,8 @@ pub(super) struct RowsOfRun {
 impl RowsOfRun {
     /// The rows of a run in one process.
     pub fn here(config: &Config, data: &TrainTest, partition: &Partition, notes: Vec<String>) -> Self {
-        let card = ModelCard {
-            numbered_columns: data.numbered_columns.clone(),
-            ..ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone())
-        };
+        let mut card = ModelCard::of(&data.train, data.normalisation.clone()).with_encoding(data.encoding.clone());
+        card.numbered_columns = data.numbered_columns.clone();
         let clients = 0..partition.clients().len();
         let counts = PartitionTable {
             class_names: card.classes.clone().unwrap_or_default(),
