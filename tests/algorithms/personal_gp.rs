@@ -341,5 +341,5 @@ fn regression_is_refused_in_words() {
         half.targets = fedstein::datasets::Targets::Real { values: vec![0.5; half.rows()] };
     }
     let error = try_run(&network.with_data(rows).with_model(Arc::new(Network::new(real)))).err().unwrap().to_string();
-    assert!(error.contains("classifies"), "{error}");
+    assert!(error.contains("predicts classes"), "{error}");
 }
