@@ -1,6 +1,7 @@
 //! A user's table: the format of its file, the meaning of its columns, and its content.
 
 use super::header::Header;
+use crate::NumberedColumns;
 use crate::columns::{CellKind, Names, Reading};
 use ndarray::Array2;
 use std::collections::BTreeMap;
@@ -65,6 +66,18 @@ pub struct CsvTable {
     pub groups: Option<Vec<usize>>,
     /// The line of each row, from 1.
     pub lines: Vec<u64>,
+}
+
+impl CsvTable {
+    /// The names of the columns of target and group, where the options give their numbers.
+    pub fn numbered_columns(&self, options: &CsvOptions) -> NumberedColumns {
+        let [target, group] = self.others.clone();
+        let by_number = |name: Option<String>, key: &str| name.filter(|name| name != key);
+        NumberedColumns {
+            target: by_number(target, options.target),
+            group: by_number(group, &options.reading.group_column),
+        }
+    }
 }
 
 /// The texts of the columns that are numbered over all files of a data set.

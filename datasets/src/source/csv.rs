@@ -402,14 +402,7 @@ pub(super) fn read<const M: usize>(
             .map(|note| format!("{note}, or training and test rows are of one"))
     };
     let notes = dropped.chain(notes_of_codes(path, &train, options)).chain(spellings).chain(alike_groups).collect();
-    let numbered_columns = {
-        let [target, group] = train.others.clone();
-        let by_number = |name: Option<String>, key: &str| name.filter(|name| name != key);
-        NumberedColumns {
-            target: by_number(target, options.target),
-            group: by_number(group, &options.reading.group_column),
-        }
-    };
+    let numbered_columns = train.numbered_columns(options);
     let assemble = |table: CsvTable| Dataset {
         name: name.clone(),
         feature_shape: vec![table.features.ncols()],
