@@ -33,6 +33,7 @@ mod obstacle;
 mod prior;
 mod replicated;
 pub mod simd;
+mod softplus;
 mod stack;
 
 pub use blr::{Blr, BlrConfig, BlrSpec, Predictive, Probit};
@@ -48,8 +49,10 @@ pub use kind::{DataShape, ModelKind, ModelTargets, PrecisionRule, TargetShape};
 pub use kinds::{MODEL_KINDS, ModelConfig};
 pub use layer::{Activation, LayerSpec, ParticleConv, ParticleLinear, Pool};
 pub use layout::{Block, Layout};
+pub use mean::logistic;
 pub use mixture::{Mixture, MixtureConfig, MixturePrior, MixtureSpec};
 pub use model::{Architecture, Batch, Model, Network, ParticleModel, Task};
 pub use prior::{Prior, PriorTerm};
 pub use replicated::{Forward, Replicated, ReplicatedConfig};
+pub use softplus::softplus;
 pub use stack::{Stack, StackConfig, StackPlan, StackSpec};

@@ -53,7 +53,7 @@ pub(crate) fn log_softmax(outputs: Tensor<3>) -> Tensor<3> {
 ///
 /// # Shapes
 /// - `outputs` and the result: any `[a, b]`
-pub(crate) fn logistic(outputs: Tensor<2>) -> Tensor<2> {
+pub fn logistic(outputs: Tensor<2>) -> Tensor<2> {
     let (shape, device) = (outputs.dims(), outputs.device());
     match numbers(outputs.clone()) {
         Some(mut values) => {
@@ -189,7 +189,7 @@ pub(crate) fn one_over_one_plus_exp<S: Simd>(simd: S, z: S::f32s) -> S::f32s {
 /// e^x with x clamped to [−80, 87]; NaN stays NaN. Then 1/(1 + e^87) is a normal number, and so is e^−80 over a sum of 1,000:
 /// an operation with one that is not takes a hundred cycles on many processors.
 #[inline(always)]
-fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(crate) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // Adding 1.5·2²³ leaves the nearest whole number in the last bits.
     const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts, the first of few digits: products with n are exact.

@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Tensor, activation};
-use fedstein_models::Layout;
+use burn::tensor::Tensor;
+use fedstein_models::{Layout, logistic, softplus};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -20,7 +20,7 @@ use crate::checkpoint::State;
 use crate::error::RunError;
 use crate::particles::Particles;
 use crate::protocol::Message;
-use crate::stein::{Optimizer, OptimizerState};
+use crate::stein::{Direction, Optimizer, OptimizerState};
 
 /// N(μ, diag σ²), σ = softplus(ρ) = log(1 + e^ρ); also a gradient with respect to (μ, ρ).
 #[derive(Clone, Debug)]
@@ -125,8 +125,9 @@ impl MeanField {
 
     /// One step of (μ, ρ) along a direction.
     pub fn step(self, along: Self, optimizer: &Optimizer, state: &mut MeanFieldState) -> Self {
-        let mean = optimizer.step(self.mean, along.mean, &mut state.mean);
-        Self { mean, rho: optimizer.step(self.rho, along.rho, &mut state.rho) }
+        let follow = |at, along, state| optimizer.follow(at, Direction::given(along), state);
+        let mean = follow(self.mean, along.mean, &mut state.mean);
+        Self { mean, rho: follow(self.rho, along.rho, &mut state.rho) }
     }
 
     /// Whether μ and ρ are finite. The call waits for the device.
@@ -177,14 +178,9 @@ impl MeanField {
         Ok(Self { mean: read(MEAN)?, rho: read(RHO)? })
     }
 
-    /// ∂/∂ρ from ∂/∂σ: dσ/dρ = sigmoid(ρ).
+    /// ∂/∂ρ from ∂/∂σ: dσ/dρ = 1/(1 + e^−ρ).
     fn through_softplus(&self, by_sd: Particles) -> Particles {
-        // Burn's sigmoid is in f32 on ndarray, whatever the format.
-        let sigmoid = |rho: Tensor<2>| match rho.dtype() {
-            DType::F64 => rho.neg().exp().add_scalar(1.0).recip(),
-            _ => activation::sigmoid(rho),
-        };
-        self.rho.clone().zip(by_sd, |rho, by_sd| sigmoid(rho) * by_sd)
+        self.rho.clone().zip(by_sd, |rho, by_sd| logistic(rho) * by_sd)
     }
 }
 
@@ -224,9 +220,4 @@ pub fn noise(
     };
     let values = Values::F64((0..count * layout.dim()).map(draw).collect());
     Particles::from_array(&Array { shape: vec![count, layout.dim()], values }, layout, session).map_err(RunError::Array)
-}
-
-/// The function log(1 + e^x), without overflow and accurate for small e^x.
-fn softplus(x: Tensor<2>) -> Tensor<2> {
-    x.clone().clamp_min(0.0) + x.abs().neg().exp().log1p()
 }

@@ -95,6 +95,13 @@ pub fn direction(kernel: &Kernel, particles: &Particles, score: Score) -> Result
 }
 
 impl Direction {
+    /// A φ that is at hand, `[N, d]`, such as the gradient of a loss.
+    pub fn given(phi: Particles) -> Self {
+        let n = phi.count();
+        let terms = vec![Term::whole(Array2::eye(n), Factor::Rows(phi))];
+        Self { own: Array2::zeros((n, n)), common: Array2::zeros((n, 1)), terms, product: None, kernel: None }
+    }
+
     /// φ as one set, `[N, d]`, by general tensor operations; `at` is Θ `[N, d]`.
     pub fn evaluate(&self, at: &Particles) -> Particles {
         let (offsets, mean) = at.centred();

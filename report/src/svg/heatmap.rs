@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::reliability::shorten;
 use super::{Picture, WIDTH, round};
 use crate::run::PartitionTable;
-use crate::text::{compact, thousands};
+use crate::text::{self, compact, counted};
 
 /// Room left of the cells for names of up to [`SHORT_NAME`] letters.
 const LEFT: f64 = 62.0;
@@ -30,6 +30,7 @@ pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     let classes = table.counts.iter().map(Vec::len).max().unwrap_or(0).max(table.class_names.len());
     let (clients, rows): (usize, usize) = (table.counts.len(), table.counts.iter().flatten().sum());
     let drawn = largest(&table.counts, MOST_CLIENTS.min(MOST_CELLS / classes.max(1)).max(1));
+    let classes = if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") };
     let left_out = match drawn.len() {
         all if all == clients => String::new(),
         drawn => format!(" \u{b7} drawn: the {drawn} clients with the most rows"),
@@ -38,12 +39,8 @@ pub(crate) fn heatmap(table: &PartitionTable) -> Option<Picture> {
     let counts: Vec<Vec<usize>> = drawn.into_iter().map(|client| table.counts[client].clone()).collect();
     Grid {
         title: "Rows by client and class".into(),
-        facts: format!(
-            "{} clients \u{b7} {classes} classes \u{b7} {} rows{left_out}",
-            thousands(clients),
-            thousands(rows)
-        ),
-        label: format!("Rows of {clients} clients in {classes} classes"),
+        facts: format!("{} \u{b7} {classes} \u{b7} {}{left_out}", counted(clients, "client"), text::rows(rows)),
+        label: format!("Rows of {} in {classes}", counted(clients, "client")),
         columns: &table.class_names,
         rows: &names,
         counts: &counts,
@@ -172,7 +169,7 @@ impl Grid<'_> {
     fn legend(&self, picture: &mut Picture, y: f64) {
         let most = self.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
         match self.scale {
-            Scale::Rows => scale(picture, y, "1", &format!("{} rows", thousands(most))),
+            Scale::Rows => scale(picture, y, "1", &text::rows(most)),
             Scale::ShareOfRow => scale(picture, y, "0 %", "100 % of the class"),
         }
     }

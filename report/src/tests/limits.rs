@@ -26,7 +26,7 @@ fn of_very_many_clients_those_with_the_most_rows_are_drawn() {
     let [fewer, all, more] = [299, 300, 301].map(|clients| picture(clients, 1));
     assert_eq!([coloured(&all) - coloured(&fewer), coloured(&more) - coloured(&all)], [1, 0]);
     // 1 + 2 + … + 301 rows; that of client 0 is left out.
-    let facts = "301 clients \u{b7} 1 classes \u{b7} 45,451 rows \u{b7} drawn: the 300 clients with the most rows<";
+    let facts = "301 clients \u{b7} 1 class \u{b7} 45,451 rows \u{b7} drawn: the 300 clients with the most rows<";
     assert!(more.contains(facts) && !all.contains("drawn: the"));
     assert!(all.contains(">c0</text>") && more.contains(">c1</text>") && !more.contains(">c0</text>"));
 }
