@@ -253,6 +253,11 @@ impl ModelKind for BlrSpec {
         self.bias
     }
 
+    fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
+        // It starts at draws from its prior.
+        [&["gamma_shape", "gamma_rate"]; 2]
+    }
+
     fn unused_keys(&self, _is_classification: bool) -> Vec<UnusedKeys> {
         let unused = UnusedKeys { keys: &["probit_lambda"], why: "`model.predictive` is not \"probit\"".into() };
         if self.predictive == Predictive::Probit { Vec::new() } else { vec![unused] }

@@ -18,7 +18,8 @@ use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
 use crate::kind::{
-    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision, unused_gamma,
+    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision,
+    prior_and_start_keys, unused_gamma,
 };
 use crate::layer::{Activation, ParticleLinear};
 use crate::layout::Layout;
@@ -235,6 +236,10 @@ impl ModelKind for BnnSpec {
         let weight_precision = precision(weight_precision, gamma_shape, gamma_rate);
         let network = BnnConfig { features: data.features(), hidden, activation, head, weight_precision, init };
         Ok(Arc::new(Network::new(network.check()?)))
+    }
+
+    fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
+        prior_and_start_keys(self.weight_precision)
     }
 
     fn unused_keys(&self, is_classification: bool) -> Vec<UnusedKeys> {

@@ -94,6 +94,11 @@ pub trait ModelKind {
         true
     }
 
+    /// The keys that say the prior, and those that say the initial particles; a key may be one of both.
+    fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
+        [&[], &[]]
+    }
+
     /// The keys that have no effect, in a classification or not, because of what others say.
     fn unused_keys(&self, _is_classification: bool) -> Vec<UnusedKeys> {
         Vec::new()
@@ -109,6 +114,17 @@ pub enum ModelTargets {
     ClassesOrNumbers,
     /// None: the rows are terms of a toy density.
     ToyDensity,
+}
+
+/// The keys that say a network's prior, and those that say its initial particles. A precision that is learned is one more
+/// coordinate, which starts at a draw from its Gamma.
+pub(crate) fn prior_and_start_keys(of: NumberOr<PrecisionRule>) -> [&'static [&'static str]; 2] {
+    match of {
+        NumberOr::Fixed(_) => [&["weight_precision", "gamma_shape", "gamma_rate"], &["init"]],
+        NumberOr::Rule(PrecisionRule::Learned) => {
+            [&["gamma_shape", "gamma_rate"], &["init", "gamma_shape", "gamma_rate"]]
+        }
+    }
 }
 
 /// The keys of the Gamma prior of a network, where no precision has one.

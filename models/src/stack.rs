@@ -20,7 +20,8 @@ use crate::error::ModelError;
 use crate::head::{self, Head, WeightPrecision};
 use crate::init::WeightInit;
 use crate::kind::{
-    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision, unused_gamma,
+    DataShape, GAMMA_RATE, GAMMA_SHAPE, INIT, ModelKind, PrecisionRule, WEIGHT_PRECISION, precision,
+    prior_and_start_keys, unused_gamma,
 };
 use crate::layer::{Activation, Lanes, LayerSpec, ParticleConv, ParticleLinear, Pool, Shape};
 use crate::layout::Layout;
@@ -518,6 +519,10 @@ impl ModelKind for StackSpec {
     fn reads_images(&self) -> bool {
         let is_image = |layer: &LayerSpec| matches!(layer, LayerSpec::Conv { .. } | LayerSpec::Pool(_));
         LayerSpec::read(&self.layers).is_ok_and(|layers| layers.iter().any(is_image))
+    }
+
+    fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
+        prior_and_start_keys(self.weight_precision)
     }
 
     fn unused_keys(&self, is_classification: bool) -> Vec<UnusedKeys> {

@@ -50,7 +50,7 @@ impl GviConfig {
 
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities =
-        Capabilities { scheduled_steps: false, pairs: false, ..Capabilities::CENTRALISED };
+        Capabilities { own_start: true, scheduled_steps: false, pairs: false, ..Capabilities::CENTRALISED };
 }
 
 struct Client {

@@ -100,6 +100,8 @@ pub struct Capabilities {
     pub sends_nothing: bool,
     /// The model's prior is a part of the target. The others have a prior of their own, or none.
     pub model_prior: bool,
+    /// It starts at parameters of its own, and not at the model's initial particles.
+    pub own_start: bool,
     /// Clients have a tilted density, whose score the client selection can request.
     pub tilted: bool,
     /// The algorithm is defined for one client per round.
@@ -144,6 +146,7 @@ impl Capabilities {
         untrained_part: false,
         sends_nothing: false,
         model_prior: false,
+        own_start: false,
         tilted: false,
         one_client_per_round: false,
         chooses_clients: false,

@@ -96,7 +96,8 @@ impl PFedBayesConfig {
     };
 
     /// The capabilities and the requirements of the method.
-    pub const CAPABILITIES: Capabilities = Capabilities { personal: true, pairs: false, ..Capabilities::FEDERATED };
+    pub const CAPABILITIES: Capabilities =
+        Capabilities { personal: true, own_start: true, pairs: false, ..Capabilities::FEDERATED };
 }
 
 /// The constants that server and clients share.

@@ -61,6 +61,7 @@ impl PviConfig {
     /// The capabilities and the requirements of the method.
     pub const CAPABILITIES: Capabilities = Capabilities {
         model_prior: true,
+        own_start: true,
         scheduled_steps: false,
         pairs: false,
         natural_parameters: true,

@@ -85,6 +85,15 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     assert!(!notes(&format!("federation.deadline = 30.0\n{late}60.0 }}")).contains("faults.delay"));
     assert!(notes("evaluation.kde_bandwidth = 0.3").contains("`evaluation.kde_bandwidth` has no effect"));
     assert!(!notes("model.weight_precision = 9.0").contains("weight_precision"));
+    // A key of the prior has an effect where the particles start at draws from it.
+    let rare = "data.kind = \"twonorm\"\nmodel = { kind = \"blr\", gamma_rate = 3.0 }\nalgorithm.kind = ";
+    let shared = notes(&format!("{rare}\"fedavg\""));
+    assert!(!shared.contains("gamma_rate"), "{shared}");
+    let own = notes(&format!("{rare}\"pfedbayes\""));
+    assert!(own.contains("`model.gamma_rate` has no effect: algorithm kind `pfedbayes` does not use"), "{own}");
+    // A classification has no noise, and the method has no prior: one note.
+    let both = notes("model.gamma_shape = 3.0\nmodel.weight_precision = 2.0\nalgorithm.kind = \"fedavg\"");
+    assert_eq!(both.matches("no effect").count(), 1, "{both}");
     let csv = "data = { kind = \"csv\", path = \"t.csv\", target = \"y\", client_column = \"ward\"";
     let unused = |more: &str| notes(&format!("{csv}{more}"));
     let note = "`data.client_column` has no effect: the clients are those of `partition.kind` = \"iid\", and without this \

@@ -172,10 +172,12 @@ fn a_key_that_a_note_calls_without_effect_has_none_and_another_has_one() {
         let (wider, of_kernel) = run(&format!("[optimizer]\n{optimizer}lr = 0.01\n[kernel]\nbandwidth = 0.7"));
         let usual_keys = format!("[optimizer]\n{optimizer}lr = 0.01");
         let (tighter, of_prior) = with(&usual_keys, &["model.weight_precision=9.0"]);
+        let (elsewhere, of_start) = with(&usual_keys, &["model.init=kaiming-uniform"]);
         for (what, changed, notes) in [
             ("optimizer.lr", faster, of_optimizer),
             ("kernel.bandwidth", wider, of_kernel),
             ("model.weight_precision", tighter, of_prior),
+            ("model.init", elsewhere, of_start),
         ] {
             // Of two particles `pmd` takes the same one under either prior.
             if (kind, particles, what) == ("pmd", "1", "model.weight_precision") {

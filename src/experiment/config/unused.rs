@@ -41,7 +41,14 @@ impl Config {
         };
         let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
         let is_classification = data.is_some_and(|data| data.is_classification());
-        let of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
+        let by_role = if own.model { Vec::new() } else { self.unused_by_role() };
+        let mut of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
+        // One reason for a key.
+        of_model.retain(|unused| !unused.keys.iter().all(|key| by_role.iter().any(|(keys, _)| keys.contains(key))));
+        let by_role = by_role.into_iter().filter_map(|(keys, why)| {
+            let paths: Vec<String> = keys.into_iter().map(|key| format!("model.{key}")).collect();
+            sentence(&changed.iter().filter(|path| paths.contains(path)).map(String::as_str).collect::<Vec<_>>(), &why)
+        });
         let of_kinds = self.algorithm.unused_keys().into_iter().map(|unused| ("algorithm", unused));
         let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
         // The divergence of a toy's particles has the same bandwidth (`evaluation.kde_bandwidth` = "same").
@@ -57,6 +64,7 @@ impl Config {
         let of_schedule: Vec<&str> = changed.iter().map(String::as_str).filter(of_kind).collect();
         let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
         rules
+            .chain(by_role)
             .chain(of_kinds.filter_map(of_section))
             .chain(sentence(&unused, "the rows are the program's own"))
             .chain(sentence(&of_schedule, "the program selects the clients"))
@@ -75,6 +83,28 @@ impl Config {
             own.keys.iter().filter(is_changed).map(|(name, _)| format!("algorithm.{name}")).collect();
         let unused = algorithm.unused_keys().into_iter();
         unused.filter_map(|unused| of_section("algorithm", unused, &changed)).collect()
+    }
+
+    /// The model's keys that say nothing but a prior or initial particles that the algorithm does not use, and why; a key of
+    /// both is named once.
+    fn unused_by_role(&self) -> Vec<(Vec<&'static str>, String)> {
+        // What a program's own algorithm uses is not known here.
+        if matches!(self.algorithm, AlgorithmConfig::Own(_)) {
+            return Vec::new();
+        }
+        let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
+        let [prior, start] = self.model.prior_and_start_keys();
+        let roles = [
+            (prior, can.model_prior, format!("algorithm kind `{name}` does not use the model's prior")),
+            (start, !can.own_start, format!("algorithm kind `{name}` starts at parameters of its own")),
+        ];
+        let first = |key: &str| roles.iter().position(|(keys, ..)| keys.contains(&key));
+        let is_used = |key: &str| roles.iter().any(|(keys, is_used, _)| *is_used && keys.contains(&key));
+        let of_role = |(role, (keys, _, why)): (usize, &(&'static [&'static str], bool, String))| {
+            let unused = keys.iter().copied().filter(|key| first(key) == Some(role) && !is_used(key));
+            (unused.collect(), why.clone())
+        };
+        roles.iter().enumerate().map(of_role).collect()
     }
 
     fn rules(&self, own: Own) -> Vec<Rule> {
@@ -143,11 +173,6 @@ impl Config {
                 robust != RobustRule::Trimmed,
                 &["federation.robust_trim"],
                 "`federation.robust` is not \"trimmed\"".into(),
-            ),
-            (
-                !own.model && is_known && !can.model_prior,
-                &["model.weight_precision"],
-                format!("algorithm kind `{name}` does not use the model's prior"),
             ),
             (own.model, &["model."], "the model is the program's own".into()),
             (self.validation_key().is_none(), &["stop.metric"], "nothing looks at the validation rows".into()),
