@@ -140,3 +140,24 @@ fn a_target_with_which_no_run_can_begin_is_told_at_once() {
     assert!(said.contains("`price` (`lost` in 1 row, all others are numbers)"), "{said}");
     assert!(said.contains("the first other one is `lost` in line 9") && !said.contains("fedstein train"), "{said}");
 }
+
+#[test]
+fn of_two_classes_the_report_is_about_the_event() {
+    let place = Place::new();
+    for [first, second, event] in [
+        ["ja", "nein", "ja"],
+        ["Survived", "Died", "Died"],
+        ["alive", "dead", "dead"],
+        ["well", "ill", "ill"],
+        ["no", "yes", "yes"],
+        // Nothing says which one it is: the second in sorted order.
+        ["red", "blue", "red"],
+        ["no", "none", "none"],
+    ] {
+        let rows: String = (0..60).map(|i| format!("{}.5,{}\n", i * 7 % 31, [first, second][i % 2])).collect();
+        place.write("t.csv", format!("age,outcome\n{rows}"));
+        place.works("init t.csv --force");
+        assert_eq!(config(&place, "t.toml")["data"]["positive"].as_str(), Some(event), "{first}, {second}");
+    }
+    place.works(&format!("train t.toml {SHORT}"));
+}

@@ -169,7 +169,8 @@ impl<'a> Choice<'a> {
         left_out.collect()
     }
 
-    /// The second of two classes in sorted order, and the first; `None` where there are not two.
+    /// The class that the report is about, and the other one; `None` where there are not two. That is the second in sorted
+    /// order, unless its word and not the other's says that there was nothing, such as `nein` beside `ja`.
     pub fn positive(&self) -> Option<(String, String)> {
         let values = self.target.values.as_ref().filter(|_| self.task == Task::Classification)?;
         let mut names = Names::default();
@@ -177,7 +178,11 @@ impl<'a> Choice<'a> {
             names.id(value);
         });
         match &names.sorted().0[..] {
-            [first, second] => Some((second.clone(), first.clone())),
+            [first, second] => {
+                let says_nothing = [first, second].map(|class| names::is_of_nothing(class));
+                let [positive, other] = if says_nothing == [false, true] { [first, second] } else { [second, first] };
+                Some((positive.clone(), other.clone()))
+            }
             _ => None,
         }
     }
