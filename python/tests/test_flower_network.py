@@ -55,7 +55,9 @@ class Grid:
         self.activated: dict[int, str] = {}
         self.replies: dict[str, Any] = {}
         self.pushes: list[int] = []
-        self.refuses = False
+        # The nodes to which the grid takes no message, and whether it leaves such a message out of its list.
+        self.refused: set[int] = set()
+        self.leaves_out = False
 
     def get_nodes(self) -> Iterable[Any]:
         return [
@@ -68,13 +70,16 @@ class Grid:
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         ids: list[str] = []
         for message in messages:
-            node = message.metadata.dst_node_id
+            metadata: Any = message.metadata
+            node = metadata.dst_node_id
             self.pushes.append(node)
-            if self.refuses:
-                # What Flower 1.40 to 1.42 return; their documentation has None.
-                ids.append("")
+            # As Flower does, before it sends a message.
+            metadata.message_id = f"message {len(self.pushes)}"
+            if node in self.refused:
+                # What a SuperLink of Flower 1.40 to 1.42 returns; the documentation has None.
+                ids.extend([] if self.leaves_out else [""])
                 continue
-            ids.append(f"message {len(self.pushes)}")
+            ids.append(metadata.message_id)
             answer = self.nodes[node].answer(self.nodes[node], message)
             if answer is not None:
                 self.replies[ids[-1]] = reply(answer, ids[-1], node)
@@ -285,13 +290,18 @@ def test_errors_and_answers_that_are_none_are_reported_with_the_reason() -> None
         assert arrivals(net, 3) == [(0, None, reason)]
 
 
-def test_every_message_that_flower_does_not_take_is_reported() -> None:
-    grid = Grid(Node(0), Node(1))
-    net = network(grid, 2)
+@pytest.mark.parametrize("leaves_out", [False, True])
+@pytest.mark.parametrize("refused", [{100}, {101}, {100, 102}, {100, 101, 102}])
+def test_every_message_that_flower_does_not_take_is_reported(refused: set[int], leaves_out: bool) -> None:
+    grid = Grid(Node(0), Node(1), Node(2))
+    net = network(grid, 3)
     net.muster(60)
-    grid.refuses = True
-    net.send([(0, question()), (1, question())])
-    assert arrivals(net, 3) == [(index, None, "Flower did not take the message") for index in (0, 1)]
+    for number, node in grid.nodes.items():
+        node.answer = lambda node, message, number=number: Error(code=1, reason=f"of node {number}")
+    grid.refused, grid.leaves_out = refused, leaves_out
+    net.send([(index, question()) for index in range(3)])
+    reasons = ["Flower did not take the message" if node in refused else f"of node {node}" for node in grid.nodes]
+    assert sorted(arrivals(net, 3)) == [(index, None, reason) for index, reason in enumerate(reasons)]
 
 
 def test_an_answer_to_an_earlier_message_is_not_taken_for_one_to_a_later() -> None:

@@ -210,10 +210,13 @@ class Network:
         """The number that Flower gives each message; None for one that it does not take."""
         if not messages:
             return []
-        # Flower has an empty text in the place of a message that it does not take.
-        ids = [message_id or None for message_id in self._grid.push_messages(messages)]
-        # Flower returns nothing at all where the messages together are too large.
-        return ids if len(ids) == len(messages) else [*ids, *[None] * (len(messages) - len(ids))]
+        ids = list(self._grid.push_messages(messages))
+        if len(ids) == len(messages):
+            # Flower has an empty text in the place of a message that it does not take.
+            return [message_id or None for message_id in ids]
+        # The grid of a simulation leaves such a message out of its list, and Flower returns nothing at all where the
+        # messages together are too large. Either way the others have the numbers that they were given.
+        return [message_id if message_id in ids else None for message_id in (of.metadata.message_id for of in messages)]
 
     def _push(self, messages: list[tuple[int, Life, Outgoing]]) -> None:
         ids = self._pushed([self._message(life, message) for _, life, message in messages])
