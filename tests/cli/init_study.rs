@@ -29,6 +29,9 @@ fn a_study_of_models_is_written_beside_the_config_and_runs_as_it_stands() {
     place.works(&format!("study wards-models.toml {SHORT}"));
     let results = place.text("studies/wards-models/results.csv");
     assert!(results.lines().count() == 2 && results.contains("linear"), "{results}");
+    // Of two classes the ranking counts too.
+    let table = place.text("studies/wards-models/table.md");
+    assert!(table.contains("## Area under the ROC curve"), "{table}");
 
     // The keys of the best model can take the place of those of the config, and the study still compares all of them.
     let config = place.text("wards.toml").replace("kind = \"bnn\"\n", "kind = \"blr\"\nbias = true\n");
@@ -52,6 +55,7 @@ fn a_config_that_was_there_stays_as_it_is() {
     assert!(study["set"].get("partition").is_none());
     place.works(&format!("study in/prices-models.toml {SHORT}"));
     assert!(place.text("studies/prices-models/table.md").contains("rmse"));
+    assert!(study.get("metrics").is_none());
 }
 
 #[test]

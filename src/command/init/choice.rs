@@ -141,6 +141,15 @@ impl<'a> Choice<'a> {
         self.task == Task::Classification && self.target.distinct() == Some(2)
     }
 
+    /// The line of a study with its metrics, for two classes: those of any study, and the AUROC, which says of a rare event what
+    /// an accuracy does not. Empty for other targets.
+    pub fn metrics_of_study(&self) -> &'static str {
+        match self.has_two_classes() {
+            true => "metrics = [\"accuracy\", \"nll\", \"ece\", \"brier\", \"auroc\"]\n",
+            false => "",
+        }
+    }
+
     /// The columns of features with missing cells.
     pub fn with_missing(&self) -> Vec<&'a SurveyColumn> {
         let features = self.uses.iter().filter(|(_, of)| of.is_feature()).map(|(column, _)| *column);

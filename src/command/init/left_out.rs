@@ -50,12 +50,13 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> Option<String> {
          \n\
          title = \"At a client that takes no part\"\n\
          base = {base}\n\
-         seeds = 3\n{pooled}\
+         seeds = 3\n{metrics}{pooled}\
          \n\
          [vary.left_out]\n\
          key = \"data.leave_out\"\n\
          values = {names}\n",
         base = Value::String(base.to_owned()),
+        metrics = choice.metrics_of_study(),
         names = Value::Array(names.collect()),
     ))
 }

@@ -45,6 +45,7 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> String {
          title = \"Which model?\"\n\
          base = {base}\n\
          seeds = 5\n\
+         {metrics}\
          baseline = \"{LINEAR}\"\n\
          claims = {claims}\n\
          \n\
@@ -53,6 +54,7 @@ pub fn of_config(base: &str, choice: &Choice<'_>) -> String {
          {share}\
          {sections}",
         base = Value::String(base.to_owned()),
+        metrics = choice.metrics_of_study(),
         claims = Value::Array(claims.collect()),
         sections = variants.iter().map(Variant::section).collect::<String>(),
     )

@@ -136,8 +136,9 @@ const NOT_NAMED: &[&str] = &["v1", "x", "x1", "...1"];
 
 /// Words of the class without the event that a prediction is about, in lower case.
 const NOTHING: &[&str] = &[
-    "no", "nein", "non", "n", "false", "falsch", "none", "never", "negative", "negativ", "neg", "-", "absent", "normal",
-    "healthy", "gesund", "well", "control", "benign", "alive", "living", "lebend", "survived", "survivor", "good", "ok",
+    "no", "nein", "non", "n", "false", "falsch", "none", "never", "negative", "negativ", "neg", "-", "absent",
+    "normal", "healthy", "gesund", "well", "control", "benign", "alive", "living", "lebend", "survived", "survivor",
+    "good", "ok",
 ];
 
 /// Whether the name of a class says that there was no event.
