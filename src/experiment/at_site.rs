@@ -232,16 +232,7 @@ impl SiteClient {
         let halves = config.algorithm.build(setup)?;
         let half = halves.into_client(client)?;
         let built = half.save()?;
-        let held = |data: Dataset| {
-            let mut rows = vec![Vec::new(); roster.len()];
-            rows[client] = (0..data.rows()).collect();
-            HeldOut {
-                targets: data.targets.clone(),
-                groups: data.groups.clone(),
-                table: Table::new(data, normalisation),
-                rows,
-            }
-        };
+        let held = |data: Dataset| HeldOut::of_one(data, normalisation, client, roster.len());
         let (test_lines, none) = (test.lines.clone(), test.select(&[]));
         let test = held(test);
         let evaluator = ClientEvaluator {

@@ -281,16 +281,7 @@ impl ClientPredictor {
         normalisation: &Normalisation,
         chunk: usize,
     ) -> Result<Option<Outputs>, RunError> {
-        let held = |data: Dataset| {
-            let mut rows = vec![Vec::new(); self.clients];
-            rows[self.client] = (0..data.rows()).collect();
-            HeldOut {
-                targets: data.targets.clone(),
-                groups: data.groups.clone(),
-                table: Table::new(data, normalisation),
-                rows,
-            }
-        };
+        let held = |data: Dataset| HeldOut::of_one(data, normalisation, self.client, self.clients);
         let empty = || data.select(&[]);
         let evaluator = ClientEvaluator {
             model: self.model.clone(),

@@ -16,6 +16,7 @@ mod lr_schedule;
 mod optimizer;
 mod rotation;
 mod stop;
+mod unsuited;
 mod unused;
 mod values;
 
@@ -23,7 +24,7 @@ use std::sync::LazyLock;
 
 use fedstein_schema::Accepts::{Choice, Name};
 use fedstein_schema::Literal::{Int as I, Text as T};
-use fedstein_schema::{COUNT, ConfigError, Given, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, whole};
+use fedstein_schema::{COUNT, ConfigError, Key, Kind, Overrides, Resolved, Schema, Section, Source, key, whole};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -46,7 +47,7 @@ pub use rotation::{Rotate, RotateFrom, RotationConfig};
 pub use stop::{StopConfig, StopMetric};
 pub(super) use values::{BACKEND, flat};
 
-use crate::algorithm::{ALGORITHM_KINDS, Algorithm, Replies};
+use crate::algorithm::{ALGORITHM_KINDS, Algorithm};
 use crate::backend::{KNOWN, Precision};
 use crate::datasets::source::FILE_KEYS;
 use crate::datasets::{DATA_KINDS, DataConfig, DataProperties, PARTITION_KINDS, PartitionConfig, TrainTest};
@@ -137,9 +138,6 @@ const TOP: &[Key] = &[
         "Floating point type of the particles; f64 on `flex` and `ndarray` only. Features are kept in f32 in either case, predictions are rounded to f32, and metrics of them are computed in f64.",
     ),
 ];
-
-/// Step sizes below this are slow for a logistic regression.
-const SLOW: f64 = 0.01;
 
 /// The keys of `[data]` that every data set has, in the order of a resolved config.
 const DATA_KEYS: &[Key] = &[rotation::ROTATE, rotation::ROTATE_FROM, class_weights::CLASS_WEIGHTS];
@@ -273,7 +271,8 @@ impl ConfigLoader {
     }
 
     /// Reads, merges and checks a config; also returns it as the table that goes to the run's `config.toml`. Its `notes` are
-    /// sentences about keys without effect, which a run with `Artifacts` keeps; a program without them shows them itself.
+    /// sentences about keys without effect and about defaults that do not suit the rest, which a run with `Artifacts` keeps; a
+    /// program without them shows them itself.
     ///
     /// # Errors
     /// The file or an override is invalid in a way that shows without the data, or the program's algorithm cannot be
@@ -287,11 +286,9 @@ impl ConfigLoader {
         make_paths_absolute(&mut resolved.table);
         let config = Config::from_resolved(&resolved)?;
         config.check_for(&*config.algorithm, self.own).map_err(|error| resolved.located(error, source.name))?;
-        resolved.notes.extend(config.without_effect(&resolved.changed, self.own));
-        resolved.notes.extend(config.without_constant(self.own));
-        resolved.notes.extend(config.early_last_step(&resolved.changed));
-        resolved.notes.extend(config.one_client_alone(&resolved.given, self.own));
-        resolved.notes.extend(config.slow_regression(&resolved.given, self.own));
+        let notes = config.without_effect(&resolved.changed, self.own);
+        let unsuited = config.unsuited(&resolved, self.own);
+        resolved.notes.extend(notes.into_iter().chain(unsuited));
         Ok((config, resolved))
     }
 }
@@ -459,58 +456,9 @@ impl Config {
         word(&self.data, "kind")
     }
 
-    /// A note where a logistic regression on a user's own rows has no constant term.
-    fn without_constant(&self, own: Own) -> Option<String> {
-        let is_own = own.data.is_some() || self.data().is_ok_and(|data| data.reading().is_some());
-        (is_own && !own.model && !self.model.has_constant()).then(|| {
-            "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
-             0.5, however rare a class is; `model.bias = true` adds one"
-                .to_owned()
-        })
-    }
-
-    /// A note where a method that averages several clients has one in each round, and nobody has said so.
-    fn one_client_alone(&self, given: &[Given], own: Own) -> Option<String> {
-        let can = self.algorithm.capabilities();
-        let is_known = !own.selection && !matches!(self.algorithm, AlgorithmConfig::Own(_));
-        let averages = matches!(can.replies, Replies::Estimates | Replies::OwnRule);
-        let has_others = self.partition().map_or(true, |partition| partition.scheme.clients() != Some(1));
-        let alone = averages && !can.centralised && !can.chooses_clients && self.schedule.clients() == 1 && has_others;
-        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key.path == "schedule.clients");
-        (alone && is_known && !is_chosen).then(|| {
-            format!(
-                "`schedule.clients` is 1: `{}` then has nothing to average and passes its parameters from client to client, of \
-                 which the last ones weigh most. Set it to the number of clients that a round averages, or to 1 to keep this",
-                self.algorithm.name()
-            )
-        })
-    }
-
-    /// A note where a logistic regression has the step size of networks, and nobody has said so.
-    fn slow_regression(&self, given: &[Given], own: Own) -> Option<String> {
-        let is_blr = matches!(self.model, ModelConfig::Blr(_)) && !own.model;
-        let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key.path == "optimizer.lr");
-        let steps = self.algorithm.capabilities().scheduled_steps && self.optimizer.lr() < SLOW;
-        (is_blr && steps && !is_chosen).then(|| {
-            format!(
-                "`optimizer.lr` = {} is a step size for networks; `blr` may need many more rounds with it than with 0.05, that of \
-                 the papers' logistic regressions",
-                self.optimizer.lr()
-            )
-        })
-    }
-
-    /// A note where the step size falls along a cosine for fewer rounds than there are, and nobody has said for how many.
-    fn early_last_step(&self, changed: &[String]) -> Option<String> {
-        let LrScheduleConfig::Cosine { rounds, .. } = self.lr_schedule else { return None };
-        let is_early = rounds < self.rounds && changed.iter().all(|key| key != "lr_schedule.rounds");
-        is_early.then(|| {
-            format!(
-                "`lr_schedule.rounds` is {rounds} by default: of the {} rounds, those after it have the last and smallest step \
-                 size; set it to `rounds` to spread the cosine over all",
-                self.rounds
-            )
-        })
+    /// Whether the algorithm is one of fedstein's. What a program's own one uses is not known before the program hands it over.
+    fn knows_algorithm(&self) -> bool {
+        !matches!(self.algorithm, AlgorithmConfig::Own(_))
     }
 
     /// The kind of `[partition]`.

@@ -46,6 +46,22 @@ pub(super) fn on_correlation(
     )))
 }
 
+/// The line about a run that a user sees at its start.
+///
+/// # Arguments
+/// - `rows`: the numbers of rows and of clients, in words.
+pub(super) fn headline(config: &Config, algorithm: &dyn Algorithm, rows: &str) -> String {
+    let Config { name, backend, seed, .. } = config;
+    let (kind, particles) = (config.algorithm.name(), counted(algorithm.particles(), "particle"));
+    format!("{name}: {kind}, {particles}, {rows}, backend {backend}, seed {seed}")
+}
+
+/// A number of things, such as "1 client" or "2 clients".
+pub(super) fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
 /// A run that is ready for its first round.
 pub(super) struct Prepared<'a> {
     pub config: &'a Config,
@@ -59,8 +75,6 @@ pub(super) struct Prepared<'a> {
     /// What the clients are called.
     pub names: ClientNames,
     pub evaluator: RoundEvaluator<'a>,
-    /// Whether the clients' personal predictors are scored.
-    pub personal: bool,
     /// What is learned from calibration rows after the last round.
     pub calibration: Option<Plan>,
     pub policy: FaultPolicy,
@@ -73,6 +87,14 @@ impl Prepared<'_> {
     /// # Errors
     /// A round fails, a file cannot be written, or the user wants the run to end.
     pub fn run(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome, RunError> {
+        let outcome = self.rounds(observer, artifacts.as_deref_mut());
+        outcome.map_err(|error| match artifacts {
+            Some(artifacts) => artifacts.cause(error),
+            None => error,
+        })
+    }
+
+    fn rounds(self, observer: &dyn Observer, mut artifacts: Option<&mut Artifacts>) -> Result<Outcome, RunError> {
         let Self {
             config,
             algorithm,
@@ -82,7 +104,6 @@ impl Prepared<'_> {
             roster,
             names,
             evaluator,
-            personal,
             calibration,
             mut policy,
             session,
@@ -95,7 +116,7 @@ impl Prepared<'_> {
         };
         let done = past.as_ref().map_or(0, |(round, _)| *round);
         let (advice, can) = (algorithm.one_hot_advice(), algorithm.capabilities());
-        let clients = (roster.len(), personal, &names);
+        let clients = (roster.len(), config.evaluation.personal, &names);
         let mut recorder =
             RunRecorder::new((config, advice, can), evaluator, fleet, clients, observer, artifacts.take());
         let per_round = algorithm.clients_per_round(roster.len()).unwrap_or(config.schedule.clients());

@@ -1,11 +1,15 @@
 //! What a run's files say of its rows and its clients.
 
+use crate::backend::Session;
 use crate::datasets::{ModelCard, Partition, TrainTest};
+use crate::models::Model;
 use crate::report::csv::text_cell;
 use crate::report::{ClientNames, PartitionTable};
 
 use super::checkpoints::Digests;
 use super::config::{Config, EvaluationRows};
+use super::description::Experiment;
+use super::own_model;
 
 /// What a client's rows are for, in the words of the file of their lines.
 pub(super) const USES: [&str; 3] = ["training", "validation", "calibration"];
@@ -63,6 +67,16 @@ impl RowsOfRun {
             notes,
             own_selection: None,
         }
+    }
+
+    /// The same with what the program brings in the place of its config's.
+    pub fn brought_by(mut self, experiment: &Experiment, model: &dyn Model, session: &Session) -> Self {
+        (self.card.own_model, self.card.own_data) = (experiment.model.is_some(), experiment.data.is_some());
+        if self.card.own_model {
+            self.card.own_model_fingerprint = own_model::fingerprint(model, self.card.features, session);
+        }
+        self.own_selection = experiment.selection.as_ref().map(|own| own.name().to_owned());
+        self
     }
 }
 

@@ -19,7 +19,7 @@ use super::calibrate::{Plan, rows_of_clients};
 use super::client_feature;
 use super::config::Config;
 use super::description::Experiment;
-use super::drive::{Prepared, on_correlation};
+use super::drive::{Prepared, counted, headline, on_correlation};
 use super::evaluate::Evaluator;
 use super::outcome::Outcome;
 use super::own_model;
@@ -86,24 +86,15 @@ pub fn run_on(
         None => config.schedule(algorithm, shards.len(), streams),
     };
     let calibration = Plan::here(config, model.task(), &card, &partition, can.centralised)?;
+    let validation_rows = config.validation_rows(&data.train, &partition)?;
     if observer.gives_up() {
         return Err(RunError::Interrupted { round: 0, rounds: config.rounds });
     }
     if let Some(artifacts) = artifacts.as_deref_mut() {
-        let mut rows = RowsOfRun::here(config, &data, &partition, notes);
-        (rows.card.own_model, rows.card.own_data) = (experiment.model.is_some(), experiment.data.is_some());
-        if experiment.model.is_some() {
-            rows.card.own_model_fingerprint = own_model::fingerprint(&*model, data.train.width(), &session);
-        }
-        rows.own_selection = experiment.selection.as_ref().map(|own| own.name().to_owned());
+        let rows = RowsOfRun::here(config, &data, &partition, notes).brought_by(experiment, &*model, &session);
         artifacts.open(config, algorithm, rows, rotation.as_ref(), &*model, &session)?;
         artifacts.warning().iter().for_each(|warning| observer.note(warning));
     }
-    let name = match &experiment.data {
-        Some(data) => data.train.name.clone(),
-        None => config.data_kind().to_string(),
-    };
-    let validation_rows = config.validation_rows(&data.train, &partition)?;
     let (train_targets, train_groups) = (data.train.targets.clone(), data.train.groups.clone());
     let train = Table::new(data.train, &data.normalisation).weighted(class_weights.as_deref());
     let clients = shards.len();
@@ -143,7 +134,7 @@ pub fn run_on(
     on_correlation(&*server, config, || Some(features_together(train.features())))?
         .iter()
         .for_each(|note| observer.note(note));
-    observer.started(config.rounds, &headline(config, &name, algorithm.particles(), &partition, clients));
+    observer.started(config.rounds, &headline(config, algorithm, &in_words(experiment, &partition, clients)));
     let policy = config.fault_policy(can, random::nonce());
     let evaluator = RoundEvaluator::new(RowsAt::Here(&test), validation.as_ref().map(RowsAt::Here));
     let names = ClientNames::new(if can.centralised { Vec::new() } else { partition.names().to_vec() });
@@ -156,16 +147,11 @@ pub fn run_on(
         roster: &roster,
         names,
         evaluator,
-        personal: config.evaluation.personal,
         calibration,
         policy,
         session: session.clone(),
     };
-    let outcome = prepared.run(observer, artifacts.as_deref_mut());
-    let outcome = outcome.map_err(|error| match artifacts {
-        Some(artifacts) => artifacts.cause(error),
-        None => error,
-    })?;
+    let outcome = prepared.run(observer, artifacts)?;
     observer.finished();
     Ok(outcome)
 }
@@ -175,17 +161,10 @@ fn client_states() -> PathBuf {
     std::env::temp_dir().join(format!("fedstein-{:016x}", random::nonce()))
 }
 
-fn headline(config: &Config, data: &str, particles: usize, partition: &Partition, clients: usize) -> String {
+/// The numbers of rows and of clients.
+fn in_words(experiment: &Experiment, partition: &Partition, clients: usize) -> String {
+    let Experiment { config, data, .. } = experiment;
     let rows: usize = partition.clients().iter().map(Vec::len).sum();
-    let algorithm = config.algorithm.name();
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
-    format!(
-        "{}: {algorithm}, {particles} particle{}, {rows} rows of {data} at {clients} client{} ({}), backend {}, seed {}",
-        config.name,
-        plural(particles),
-        plural(clients),
-        config.partition_kind(),
-        config.backend,
-        config.seed
-    )
+    let name = data.as_ref().map_or(config.data_kind(), |data| data.train.name.as_str());
+    format!("{rows} rows of {name} at {} ({})", counted(clients, "client"), config.partition_kind())
 }

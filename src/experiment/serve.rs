@@ -17,7 +17,7 @@ use super::artifact::Artifacts;
 use super::assemble::{check_size, drawn_particles, has_noise, with_noise};
 use super::client_config;
 use super::config::{Config, EvaluationRows};
-use super::drive::{Prepared, on_correlation};
+use super::drive::{Prepared, headline, on_correlation};
 use super::evaluate::Evaluator;
 use super::outcome::Outcome;
 use super::personal::note_on_published;
@@ -78,6 +78,8 @@ pub fn serve_on(
     // The model and its initial particles.
     let model = config.model(&card.shape())?;
     check_size(algorithm, &*model)?;
+    // Particles of which a part is untrained are not calibrated.
+    let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
     let session = backend.open(config.precision)?;
     let roster = sites.agreement.rows.clone();
     let (card_of_sites, config_of_sites) = (card.clone(), client_config::for_sites(config)?);
@@ -117,15 +119,13 @@ pub fn serve_on(
     let is_watching = config.validation_key().is_some() && config.evaluation.rows != EvaluationRows::Validation;
     let validation = is_watching.then(|| at_sites(EvaluationRows::Validation)).transpose()?;
     let evaluator = RoundEvaluator::of_sites(test, validation);
-    // Particles of which a part is untrained are not calibrated.
-    let calibration = sites.calibration(config, model.task(), &card)?.filter(|_| !can.untrained_part);
-    observer.started(config.rounds, &sites.headline(config));
+    observer.started(config.rounds, &headline(config, algorithm, &sites.in_words()));
     let names = sites.names();
     let ((link, questions), peers) = (questions.split(), sites.peers.clone());
     let waiting = waiting(observer, names.clone());
     let remote = Remote::new(link, sites.peers, policy.rules.deadline, &waiting);
     let fleet = config.fleet(can, remote, roster.len(), streams);
-    let (server, fleet, personal) = (halves.server, &*fleet, config.evaluation.personal);
+    let (server, fleet) = (halves.server, &*fleet);
     on_correlation(&*server, config, || None)?.iter().for_each(|note| observer.note(note));
     let schedule = config.schedule(algorithm, roster.len(), streams);
     let prepared = Prepared {
@@ -137,16 +137,11 @@ pub fn serve_on(
         roster: &roster,
         names,
         evaluator,
-        personal,
         calibration,
         policy,
         session,
     };
-    let outcome = prepared.run(observer, artifacts.as_deref_mut());
-    let outcome = outcome.map_err(|error| match artifacts {
-        Some(artifacts) => artifacts.cause(error),
-        None => error,
-    })?;
+    let outcome = prepared.run(observer, artifacts)?;
     if let Some(calibrated) = &outcome.calibrated {
         let told = questions.tell_calibration(&peers, calibrated);
         told.iter().for_each(|note| observer.note(note));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::calibrate::Plan;
 use super::checkpoints::Digests;
 use super::config::{CalibrationConfig, Config, EvaluationRows};
+use super::drive::counted;
 use super::questions::Questions;
 use super::rows_of_run::RowsOfRun;
 use super::{class_weights, prior_correction, rotation};
@@ -364,19 +365,10 @@ impl Sites {
         Some(agreed)
     }
 
-    /// The line about the run that a user sees at its start.
-    pub fn headline(&self, config: &Config) -> String {
-        let (algorithm, particles) = (config.algorithm.name(), config.algorithm.particles());
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let (rows, sites) = (self.agreement.rows.iter().sum::<usize>(), self.peers.len());
-        format!(
-            "{}: {algorithm}, {particles} particle{}, {rows} rows at {sites} site{}, backend {}, seed {}",
-            config.name,
-            plural(particles),
-            plural(sites),
-            config.backend,
-            config.seed
-        )
+    /// The numbers of rows and of sites.
+    pub fn in_words(&self) -> String {
+        let rows: usize = self.agreement.rows.iter().sum();
+        format!("{rows} rows at {}", counted(self.peers.len(), "site"))
     }
 }
 

@@ -11,9 +11,9 @@ use crate::report::quoted;
 
 /// The most standard deviations from the mean. Of the training rows themselves, whatever their distribution, at most one in
 /// 36 is further away (Chebyshev).
-pub const DEVIATIONS: f64 = 6.0;
+const DEVIATIONS: f64 = 6.0;
 /// The most widths of the range of the training rows beyond its ends.
-pub const WIDTHS: f64 = 1.0;
+const WIDTHS: f64 = 1.0;
 
 /// What a run knows of the features of its training rows.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fedstein_datasets::Targets;
+use fedstein_datasets::{Dataset, Normalisation, Targets};
 
 use super::labelled::Labelled;
 use crate::metrics::Clusters;
@@ -24,6 +24,18 @@ pub struct HeldOut {
 }
 
 impl HeldOut {
+    /// All of some rows, in the form that the model takes, as those of one of K clients.
+    pub fn of_one(data: Dataset, normalisation: &Normalisation, client: ClientId, clients: usize) -> Self {
+        let mut rows = vec![Vec::new(); clients];
+        rows[client] = (0..data.rows()).collect();
+        Self {
+            targets: data.targets.clone(),
+            groups: data.groups.clone(),
+            table: Table::new(data, normalisation),
+            rows,
+        }
+    }
+
     /// The clusters of a client's rows, in their order; `None` where rows are independent.
     pub fn clusters(&self, client: ClientId) -> Option<Clusters> {
         let groups = self.groups.as_ref()?;

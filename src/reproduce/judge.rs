@@ -6,9 +6,10 @@ use super::curve::{Curve, Results, mean_and_sem};
 use super::density::Drawn;
 use super::figure::{Along, Also, Claim, DENSITY, Expected, Order, Panel, Scale, Statistic, Target, Term};
 use super::grid::Cell;
-use super::kept::{Kept, MIB};
+use super::kept::{Kept, MIB, TRAFFIC};
 use super::verdict::{Difference, Verdict};
 use crate::metrics::{Direction, Metric};
+use crate::protocol::KDE_ESS;
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,12 +37,17 @@ pub struct Row {
 /// Values with their seeds.
 type BySeed = Vec<(u64, f64)>;
 
-/// Whether a larger value of a metric is better.
-pub fn higher_is_better(metric: &str) -> bool {
-    // The prefixes are those of metrics over all rows, over clients' own rows, and over their validation rows.
-    let own = metric.strip_prefix("validation_").unwrap_or(metric);
-    let better = Metric::of_column(own).and_then(|metric| metric.better);
-    better == Some(Direction::HigherIsBetter) || metric == "kde_ess"
+/// Which values of a metric are better; `None` where neither are. Less traffic is better.
+pub fn better(metric: &str) -> Option<Direction> {
+    match TRAFFIC.iter().any(|(name, _)| *name == metric) {
+        true => Some(Direction::LowerIsBetter),
+        false => Metric::of_column(metric).and_then(|metric| metric.better),
+    }
+}
+
+/// Whether the best value of a metric is its largest, and a level is reached from below.
+fn higher_is_better(metric: &str) -> bool {
+    better(metric) == Some(Direction::HigherIsBetter) || metric == KDE_ESS
 }
 
 /// Judges all targets and claims of a figure.

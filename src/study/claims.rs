@@ -1,10 +1,10 @@
 //! The claims of a study, such as `newton better than fedavg in nll`.
 
 use super::axes::{Axis, or_near};
-use crate::metrics::{Direction, Metric};
+use crate::metrics::Direction;
 use crate::report::files::quoted;
 use crate::reproduce::figure::{Order, known_metric};
-use crate::reproduce::kept::TRAFFIC;
+use crate::reproduce::judge::better;
 use crate::reproduce::verdict::Verdict;
 
 /// The words between two variants, and before the metric.
@@ -55,14 +55,6 @@ impl Claim {
             return Err(format!("`{}` is compared with itself", names[pair[0]]));
         }
         Ok(Self { text: text.trim().to_owned(), variants, metric, order })
-    }
-}
-
-/// Which values of a metric are better; `None` where neither are. Less traffic is better.
-pub fn better(metric: &str) -> Option<Direction> {
-    match TRAFFIC.iter().any(|(name, _)| *name == metric) {
-        true => Some(Direction::LowerIsBetter),
-        false => Metric::of_column(metric).and_then(|metric| metric.better),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::claims::better;
 use super::plan::Plan;
 use super::summary::{BETTER, DIFFERS, Row, WORSE};
 use crate::metrics::Direction;
-use crate::reproduce::judge::number;
+use crate::reproduce::judge::{better, number};
 
 /// The table: a line for each variant in each setting, a column for each metric.
 pub fn table(plan: &Plan<'_>, rows: &[Row]) -> String {

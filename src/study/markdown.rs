@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::claims::{answer, better, reason};
+use super::claims::{answer, reason};
 use super::plan::Plan;
 use super::pooled::Pooled;
 use super::summary::{BETTER, Estimate, Paired, Row, WORSE};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, label};
-use crate::reproduce::judge::{self, number, signed};
+use crate::reproduce::judge::{self, better, number, signed};
 use crate::reproduce::output::said_by_runs;
 
 /// The page: what was run, then a table for each metric.

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::claims::better;
 use super::plan::Plan;
 use super::student::quantile;
 use super::summary::{Estimate, FEW_SEEDS, LEVEL, Paired, Row};
+use crate::reproduce::judge::better;
 use crate::reproduce::verdict::ENOUGH_SEEDS;
 
 /// The verdict on differences of fewer than three variants.
-pub const FEW_VARIANTS: &str = "too few variants";
+const FEW_VARIANTS: &str = "too few variants";
 
 /// A metric over all variants of the pooled axis, in one combination of the other axes' variants. Each variant counts once,
 /// with its mean over seeds.

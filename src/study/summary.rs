@@ -1,10 +1,10 @@
 //! The statistics of a study: means over seeds with 95 % intervals, and differences from the baseline, seed by seed.
 
-use super::claims::better;
 use super::plan::Plan;
 use super::student::{beyond, quantile};
 use crate::metrics::Direction;
 use crate::reproduce::curve::{Results, mean_and_sem};
+use crate::reproduce::judge::better;
 use crate::reproduce::verdict::{Difference, ENOUGH_SEEDS, Verdict};
 
 /// The level of all intervals.

@@ -91,6 +91,15 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     assert!(!shared.contains("gamma_rate"), "{shared}");
     let own = notes(&format!("{rare}\"pfedbayes\""));
     assert!(own.contains("`model.gamma_rate` has no effect: algorithm kind `pfedbayes` does not use"), "{own}");
+    // The noise of a regression has a prior, which only some methods use.
+    let noise = "data.kind = \"uci-regression\"\nmodel.gamma_shape = 3.0\nalgorithm.kind = ";
+    let averaged = notes(&format!("{noise}\"fedavg\""));
+    assert!(averaged.contains("`model.gamma_shape` has no effect: algorithm kind `fedavg` does not use"), "{averaged}");
+    assert!(!notes(&format!("{noise}\"dsvgd\"")).contains("gamma_shape"));
+    let start = "model.init = \"kaiming-uniform\"\nalgorithm.kind = ";
+    let own = notes(&format!("{start}\"pfedbayes\""));
+    assert!(own.contains("`model.init` has no effect: algorithm kind `pfedbayes` starts at"), "{own}");
+    assert!(!notes(&format!("{start}\"pfedvem\"")).contains("model.init"));
     // A classification has no noise, and the method has no prior: one note.
     let both = notes("model.gamma_shape = 3.0\nmodel.weight_precision = 2.0\nalgorithm.kind = \"fedavg\"");
     assert_eq!(both.matches("no effect").count(), 1, "{both}");

@@ -10,7 +10,7 @@ use fedstein::datasets::{Dataset, Header, Normalise, Reading, Targets, Task, Tra
 use fedstein::error::RunError;
 use fedstein::experiment::at_site::SiteClient;
 use fedstein::experiment::{ConfigLoader, Experiment, Outcome, Overrides, Quiet, Source, run, serve};
-use fedstein::remote::{Parcel, Threads};
+use fedstein::remote::{Content, Parcel, Threads, open};
 use fedstein::site::{SiteConfig, SiteData, SiteLimits, SiteRows, Tell};
 use ndarray::Array2;
 use tempfile::TempDir;
@@ -268,4 +268,23 @@ fn so_it_does_in_half_precision_and_for_regressions() {
     for kind in ["newton-dsvgd", "dsvgd", "fedavg", "fedwba"] {
         compare(kind, "", Task::Regression);
     }
+}
+
+#[test]
+fn a_map_for_fewer_classes_than_the_sites_have_is_refused_before_a_site_takes_part() {
+    let dir = TempDir::new().unwrap();
+    let mut sites = sites(dir.path(), Task::Classification);
+    for (index, site) in sites.iter_mut().enumerate() {
+        let line = |row: usize| format!("{row}.5,{index}.25,1.0,2.0,kind-{}\n", row % 101);
+        let lines: String = (0..404).map(line).collect();
+        fs::write(&site.data.path, format!("a,b,c,d,target\n{lines}")).unwrap();
+        (site.data.test_path, site.data.calibration_fraction) = (String::new(), 0.25);
+    }
+    let [_, text] = configs("fedavg", "[calibration]\nmap = \"vector\"", Task::Classification);
+    let seen = Seen::default();
+    let error = federation(&text, &sites, &seen).unwrap_err().to_string();
+    assert!(error.contains("\"vector\" is for at most 100 classes, and the data have 101"), "{error}");
+    let begins =
+        |(_, parcel, _): &(usize, Parcel, Parcel)| matches!(open(parcel.clone()).unwrap().content, Content::Begin(_));
+    assert!(!seen.lock().unwrap().iter().any(begins));
 }

@@ -12,16 +12,16 @@ use crate::schedule::{NegativePolicy, ScheduleConfig};
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
 const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
 
-/// That these keys have no effect, unless there are none.
-fn sentence(unused: &[&str], why: &str) -> Option<String> {
+/// That those of the `changed` keys which are unused have no effect, and why; `None` where there are none.
+fn noted(changed: &[String], is_unused: impl Fn(&str) -> bool, why: &str) -> Option<String> {
+    let unused: Vec<&str> = changed.iter().map(String::as_str).filter(|path| is_unused(path)).collect();
     let verb = if unused.len() == 1 { "has" } else { "have" };
-    (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(unused)))
+    (!unused.is_empty()).then(|| format!("{} {verb} no effect: {why}", list(&unused)))
 }
 
-/// The sentence on unused keys of a section, of those that were `changed`.
-fn of_section(section: &str, UnusedKeys { keys, why }: UnusedKeys, changed: &[String]) -> Option<String> {
-    let is_one = |path: &&str| path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key));
-    sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
+/// Whether a key, as `section.key`, is one of these keys of the section.
+fn is_of(path: &str, section: &str, keys: &[&str]) -> bool {
+    path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key))
 }
 
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
@@ -36,38 +36,36 @@ impl Config {
     pub(super) fn without_effect(&self, changed: &[String], own: Own) -> Vec<String> {
         let by_rule = |(_, keys, why): Rule| {
             let is_one =
-                |path: &&str| keys.iter().any(|key| path == key || (key.ends_with('.') && path.starts_with(key)));
-            sentence(&changed.iter().map(String::as_str).filter(is_one).collect::<Vec<_>>(), &why)
+                |path: &str| keys.iter().any(|key| path == *key || (key.ends_with('.') && path.starts_with(*key)));
+            noted(changed, is_one, &why)
         };
         let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
         let is_classification = data.is_some_and(|data| data.is_classification());
-        let by_role = if own.model { Vec::new() } else { self.unused_by_role() };
-        let mut of_model = if own.model { Vec::new() } else { self.model.unused_keys(is_classification) };
+        let (by_role, mut of_model) = match own.model {
+            true => (Vec::new(), Vec::new()),
+            false => (self.unused_by_role(), self.model.unused_keys(is_classification)),
+        };
         // One reason for a key.
         of_model.retain(|unused| !unused.keys.iter().all(|key| by_role.iter().any(|(keys, _)| keys.contains(key))));
-        let by_role = by_role.into_iter().filter_map(|(keys, why)| {
-            let paths: Vec<String> = keys.into_iter().map(|key| format!("model.{key}")).collect();
-            sentence(&changed.iter().filter(|path| paths.contains(path)).map(String::as_str).collect::<Vec<_>>(), &why)
-        });
+        let by_role =
+            by_role.into_iter().filter_map(|(keys, why)| noted(changed, |path| is_of(path, "model", &keys), &why));
         let of_kinds = self.algorithm.unused_keys().into_iter().map(|unused| ("algorithm", unused));
         let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
         // The divergence of a toy's particles has the same bandwidth (`evaluation.kde_bandwidth` = "same").
         let is_toy = data.is_some_and(|data| data.is_toy());
         let follows = matches!(self.evaluation.kde_bandwidth, NumberOr::Rule(SameKde::Same));
-        let has_use = |key: &&String| is_toy && follows && *key == "algorithm.kde_bandwidth";
-        let of_section = |(section, unused)| {
-            of_section(section, unused, &changed.iter().filter(|key| !has_use(key)).cloned().collect::<Vec<_>>())
+        let has_use = |path: &str| is_toy && follows && path == "algorithm.kde_bandwidth";
+        let of_kind = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
+            noted(changed, |path| is_of(path, section, keys) && !has_use(path), &why)
         };
-        let of_data_set = |path: &&str| own.data.is_some() && is_of_data_set(path);
-        let unused: Vec<&str> = changed.iter().map(String::as_str).filter(of_data_set).collect();
-        let of_kind = |path: &&str| own.selection && path.starts_with("schedule.") && *path != "schedule.clients";
-        let of_schedule: Vec<&str> = changed.iter().map(String::as_str).filter(of_kind).collect();
+        let of_data_set = |path: &str| own.data.is_some() && is_of_data_set(path);
+        let of_schedule = |path: &str| own.selection && path.starts_with("schedule.") && path != "schedule.clients";
         let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
         rules
             .chain(by_role)
-            .chain(of_kinds.filter_map(of_section))
-            .chain(sentence(&unused, "the rows are the program's own"))
-            .chain(sentence(&of_schedule, "the program selects the clients"))
+            .chain(of_kinds.filter_map(of_kind))
+            .chain(noted(changed, of_data_set, "the rows are the program's own"))
+            .chain(noted(changed, of_schedule, "the program selects the clients"))
             .collect()
     }
 
@@ -81,15 +79,15 @@ impl Config {
         };
         let changed: Vec<String> =
             own.keys.iter().filter(is_changed).map(|(name, _)| format!("algorithm.{name}")).collect();
-        let unused = algorithm.unused_keys().into_iter();
-        unused.filter_map(|unused| of_section("algorithm", unused, &changed)).collect()
+        let of_kind =
+            |UnusedKeys { keys, why }: UnusedKeys| noted(&changed, |path| is_of(path, "algorithm", keys), &why);
+        algorithm.unused_keys().into_iter().filter_map(of_kind).collect()
     }
 
     /// The model's keys that say nothing but a prior or initial particles that the algorithm does not use, and why; a key of
     /// both is named once.
     fn unused_by_role(&self) -> Vec<(Vec<&'static str>, String)> {
-        // What a program's own algorithm uses is not known here.
-        if matches!(self.algorithm, AlgorithmConfig::Own(_)) {
+        if !self.knows_algorithm() {
             return Vec::new();
         }
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
@@ -109,8 +107,7 @@ impl Config {
 
     fn rules(&self, own: Own) -> Vec<Rule> {
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
-        // What a program's own algorithm uses is not known here.
-        let is_known = !matches!(self.algorithm, AlgorithmConfig::Own(_));
+        let is_known = self.knows_algorithm();
         let own_steps = is_known && !can.scheduled_steps;
         let interact = !own_steps && can.pairs;
         // By this kernel's median rule.
