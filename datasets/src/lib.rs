@@ -78,7 +78,7 @@ pub use format::new_rows::{
 pub use format::survey::{Survey, SurveyColumn, survey};
 pub use normalize::{ColumnScale, FeatureScale, Normalisation, TargetScale};
 pub use partition::{Cut, PARTITION_KINDS, Partition, PartitionConfig, PartitionScheme, SchemeProperties, partition};
-pub use positive::make_second;
+pub use positive::{is_without_event, make_second, note_on_event};
 pub use prepare::Normalise;
 pub use properties::{DataProperties, TargetKind};
 #[doc(hidden)]

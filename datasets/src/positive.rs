@@ -13,6 +13,30 @@ pub(crate) const POSITIVE: Key = key(
      `\"\"`: the second of the classes in sorted order.",
 );
 
+/// Words of a class without the event that a prediction is about, in lower case.
+const WITHOUT_EVENT: &[&str] = &[
+    "no", "nein", "non", "n", "false", "falsch", "none", "never", "negative", "negativ", "neg", "-", "absent",
+    "normal", "healthy", "gesund", "well", "control", "benign", "alive", "living", "lebend", "survived", "survivor",
+    "good", "ok",
+];
+
+/// Whether the name of a class says that there was no event, as `nein` and `Survived` do.
+pub fn is_without_event(class: &str) -> bool {
+    WITHOUT_EVENT.contains(&class.to_lowercase().as_str())
+}
+
+/// That a report is about the class without the event, because it is the second in sorted order; `None` where that is not so,
+/// or where the names do not say it.
+pub fn note_on_event(classes: &[String]) -> Option<String> {
+    let [event, second] = classes else { return None };
+    (is_without_event(second) && !is_without_event(event)).then(|| {
+        let [event, second] = [event, second].map(|class| text(class.as_bytes()));
+        format!(
+            "the report is about the class `{second}`, the second in sorted order; data.positive = \"{event}\" makes it about `{event}`"
+        )
+    })
+}
+
 /// Brings two classes into the order in which the second one is `positive`. An empty text keeps their order.
 ///
 /// # Returns
@@ -58,6 +82,18 @@ mod tests {
         assert_eq!(ordered(&["alive", "dead"], "dead"), Ok((names(["alive", "dead"]), false)));
         assert_eq!(ordered(&["alive", "dead"], "alive"), Ok((names(["dead", "alive"]), true)));
         assert_eq!(ordered(&["0", "1"], "0.0"), Ok((names(["1", "0"]), true)));
+    }
+
+    #[test]
+    fn a_report_about_the_class_without_the_event_has_a_note() {
+        let note = |names: [&str; 2]| note_on_event(&names.map(str::to_owned));
+        let of_sepsis = note(["ja", "nein"]).unwrap();
+        assert!(of_sepsis.starts_with("the report is about the class `nein`") && of_sepsis.contains("= \"ja\""));
+        assert!(note(["Died", "Survived"]).is_some());
+        for names in [["nein", "ja"], ["no", "yes"], ["no", "none"], ["blue", "red"], ["alive", "dead"]] {
+            assert_eq!(note(names), None, "{names:?}");
+        }
+        assert_eq!(note_on_event(&[]), None);
     }
 
     #[test]

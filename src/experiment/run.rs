@@ -68,13 +68,14 @@ pub fn run_on(
         let counts = partition.counts(&data.train.targets);
         prior_correction::uncorrected(config, can, &counts, client_feature::column(config)?.is_some())
     };
-    let notes = notes.into_iter().chain(uncorrected).chain(note_on_published(config, can));
+    let card = ModelCard::of(&data.train, data.normalisation.clone());
+    let of_event = config.note_on_event(&card).filter(|_| experiment.data.is_none());
+    let notes = notes.into_iter().chain(of_event).chain(uncorrected).chain(note_on_published(config, can));
     let notes: Vec<String> = notes.chain(config.own_without_effect(algorithm)).collect();
     notes.iter().for_each(|note| observer.note(note));
     let shards = if can.centralised { vec![partition.pooled(data.train.rows())] } else { partition.clients().to_vec() };
 
     // The model and its initial particles.
-    let card = ModelCard::of(&data.train, data.normalisation.clone());
     let session = backend.open(config.precision)?;
     let model = match &experiment.model {
         Some(model) => own_model::checked(model, &data, (config.algorithm.name(), can), &session)?,

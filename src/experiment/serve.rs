@@ -186,6 +186,7 @@ impl Agreed {
         let (card, units) = sites.card(questions, config)?;
         let weighted = weighted.into_iter().flatten();
         let mut notes: Vec<String> = units.into_iter().chain(weighted).chain(corrected).chain(uncorrected).collect();
+        notes.extend(config.note_on_event(&card));
         notes.extend(note_on_published(config, can));
         let basis = sites.basis(questions, config, &card)?;
         let (test, of_test) = test.map(|rows| rows.prepared(&card, basis.as_ref())).transpose()?.unzip();

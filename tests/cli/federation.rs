@@ -423,6 +423,10 @@ fn a_federation_of_one_site_has_one_site() {
     let place = place();
     let printed = place.works("train run.toml --sites 0/site.toml --set rounds=1 --out runs/one");
     assert!(format!("{}{}", printed.stdout, printed.stderr).contains(" rows at 1 site, "), "{}", printed.stderr);
+    let note = "the report is about the class `well`, the second in sorted order; data.positive = \"ill\"";
+    assert!(printed.stderr.contains(note), "{}", printed.stderr);
+    let printed = place.works("train run.toml --sites 0/site.toml --set rounds=1 --set data.positive=ill --out runs/ill");
+    assert!(!printed.stderr.contains("the report is about"), "{}", printed.stderr);
     // A list as it is written in a sentence.
     let mut command = place.command("train run.toml --quiet --set rounds=1 --out runs/two --sites");
     works(command.arg("0/site.toml, 1/site.toml"));

@@ -40,6 +40,8 @@ fn a_table_with_everything_trains_reports_and_predicts_with_its_ids() {
     place.write("table.csv", patients(0, 80)).write("run.toml", config(KEYS, ""));
     let printed = place.works("train run.toml --out run");
     assert!(printed.stderr.contains("missing cells of the training rows have the means of the training rows:"));
+    let note = "the report is about the class `well`, the second in sorted order; data.positive = \"ill\" makes it about `ill`";
+    assert!(printed.stderr.contains(note), "{}", printed.stderr);
     let card = place.json("run/model.json");
     let names =
         ["ward=east", "ward=north", "ward=west", "ward is missing", "dose", "dose is missing", "admitted", "smokes"];

@@ -4,7 +4,7 @@ use super::names;
 use super::text::one_line;
 use super::uses::{self, Use, are_all_different, is_measured, is_zero_or_one};
 use crate::datasets::columns::{MOST_NUMBERED_CLASSES, Names, note_on_alike};
-use crate::datasets::{Survey, SurveyColumn, Task, share};
+use crate::datasets::{Survey, SurveyColumn, Task, is_without_event, share};
 
 /// The largest number of distinct texts that are taken for classes, or for clients.
 const MOST_NAMES: usize = 100;
@@ -188,7 +188,7 @@ impl<'a> Choice<'a> {
         });
         match &names.sorted().0[..] {
             [first, second] => {
-                let says_nothing = [first, second].map(|class| names::is_of_nothing(class));
+                let says_nothing = [first, second].map(|class| is_without_event(class));
                 let [positive, other] = if says_nothing == [false, true] { [first, second] } else { [second, first] };
                 Some((positive.clone(), other.clone()))
             }

@@ -1,4 +1,4 @@
-//! What the names of columns and classes say about them.
+//! What the name of a column says about it.
 
 use crate::datasets::SurveyColumn;
 
@@ -133,18 +133,6 @@ const IDS: &[&str] = &[
 
 /// Names that programs give to the first column of a table without names, in lower case.
 const NOT_NAMED: &[&str] = &["v1", "x", "x1", "...1"];
-
-/// Words of the class without the event that a prediction is about, in lower case.
-const NOTHING: &[&str] = &[
-    "no", "nein", "non", "n", "false", "falsch", "none", "never", "negative", "negativ", "neg", "-", "absent",
-    "normal", "healthy", "gesund", "well", "control", "benign", "alive", "living", "lebend", "survived", "survivor",
-    "good", "ok",
-];
-
-/// Whether the name of a class says that there was no event.
-pub fn is_of_nothing(class: &str) -> bool {
-    NOTHING.contains(&class.to_lowercase().as_str())
-}
 
 /// How much the name says that the column is to be predicted: the smaller the more; `None` where it says nothing.
 pub fn target_rank(column: &SurveyColumn) -> Option<usize> {

@@ -4,6 +4,7 @@ use fedstein_schema::{Given, Resolved};
 
 use super::{Config, LrScheduleConfig, Own, Preset};
 use crate::algorithm::Replies;
+use crate::datasets::{DataConfig, ModelCard, note_on_event};
 use crate::models::ModelConfig;
 
 /// Step sizes below this are slow for a logistic regression.
@@ -20,6 +21,17 @@ impl Config {
             self.slow_regression(given, own),
         ];
         notes.into_iter().flatten().collect()
+    }
+
+    /// A note where the report is about the class without the event, and `data.positive` does not say so. It is known once
+    /// the rows have been read.
+    pub(in crate::experiment) fn note_on_event(&self, card: &ModelCard) -> Option<String> {
+        let is_chosen = match self.data().ok()? {
+            DataConfig::Csv(csv) => !csv.positive.is_empty(),
+            DataConfig::Sites(sites) => !sites.positive.is_empty(),
+            _ => true,
+        };
+        note_on_event(card.classes.as_deref()?).filter(|_| !is_chosen)
     }
 
     /// A note where a logistic regression on a user's own rows has no constant term.
