@@ -101,7 +101,7 @@ const CLASSES: &[Placed] = &[
         320,
         "confidence_intervals",
         "Intervals",
-        "95 % percentile bootstrap over rows, seeded; of the ECE, which chance makes larger, the basic bootstrap, twice the ECE minus the percentiles, from 0 where a calibrated model has one as large by chance; of the accuracy Wilson's interval; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs. Of rows with clusters, clusters are resampled, Wilson's interval has the rows over the design effect in the place of the rows, and Wald's the variance by clusters.",
+        "95 % percentile bootstrap over rows, seeded; of the ECE, which chance makes larger, from the error of gaps that are nearer to 0 to that of gaps farther from it, in every bin by so many of their standard errors that an ECE as large, or as small, as that of the rows has a probability of 2.5 %, and from 0 where a calibrated model has one as large by chance; of the accuracy Wilson's interval; of calibration slope, intercept and calibration in the large Wald's interval; they cover the sampling of the rows, not the variation between training runs. Of rows with clusters, clusters are resampled, Wilson's interval has the rows over the design effect in the place of the rows, and Wald's and that of the ECE the variance by clusters.",
     ),
     of(
         330,

@@ -425,7 +425,8 @@ fn a_federation_of_one_site_has_one_site() {
     assert!(format!("{}{}", printed.stdout, printed.stderr).contains(" rows at 1 site, "), "{}", printed.stderr);
     let note = "the report is about the class `well`, the second in sorted order; data.positive = \"ill\"";
     assert!(printed.stderr.contains(note), "{}", printed.stderr);
-    let printed = place.works("train run.toml --sites 0/site.toml --set rounds=1 --set data.positive=ill --out runs/ill");
+    let printed =
+        place.works("train run.toml --sites 0/site.toml --set rounds=1 --set data.positive=ill --out runs/ill");
     assert!(!printed.stderr.contains("the report is about"), "{}", printed.stderr);
     // A list as it is written in a sentence.
     let mut command = place.command("train run.toml --quiet --set rounds=1 --out runs/two --sites");

@@ -40,7 +40,8 @@ pub(super) fn cards(body: &mut Body, analysis: &ClassAnalysis) {
     }
     if let Some(intervals) = intervals {
         body.note(&format!(
-            "In small print below a number: its 95 % interval over {} resamples of the {}, of the accuracy Wilson's.",
+            "In small print below a number: its 95 % interval over {} resamples of the {}, of the accuracy Wilson's, of the ECE \
+             from the standard errors of its bins.",
             count(intervals.resamples),
             resampled(overall)
         ));

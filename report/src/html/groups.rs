@@ -37,7 +37,7 @@ pub(super) fn section(body: &mut Body, groups: &[GroupAnalysis], worst_first: bo
         true => "of coverages Wilson's; none where all rows give the same.",
         false => {
             "of the accuracy Wilson's, of slope and calibration in the large Wald's; none where all rows give the same. The ECE of \
-             few rows is too large by chance; its interval is corrected for that."
+             few rows is too large by chance; its interval allows for that."
         }
     };
     body.note(&format!("In small print below a number: its 95 % interval over resamples of the group's rows, {of}"));

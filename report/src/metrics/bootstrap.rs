@@ -4,8 +4,8 @@
 use rand::{Rng, RngExt};
 use serde::{Serialize, Serializer};
 
-use super::calibration::{BinRule, bin_index};
 use super::clusters::Clusters;
+use super::ece_interval::ece_interval;
 use super::error::{MetricError, check_length};
 use super::interval::Interval;
 use super::metric::{ClassStatistic, Metric, TargetStatistic};
@@ -79,18 +79,12 @@ pub fn percentile_bootstrap<R: Rng + ?Sized>(
 }
 
 /// Intervals of the headline scores of a classification: Wilson's of the accuracy, a share of rows, which has a width where
-/// all rows are right; Wald's for the estimates of the logistic recalibration; of the others percentiles over the same
-/// resamples. That of the signed gap is from the accuracy's where all rows are right, or all wrong.
-///
-/// The calibration error of a sample is above that of the population on average, because chance adds to the gap of every
-/// bin, and resampling adds to it once more. Its interval is the basic one, twice the estimate less the percentiles (Davison
-/// and Hinkley 1997), which takes this off again. It begins at 0 where outcomes that are drawn from the confidences
-/// themselves have as large an error with a probability above half of the mass outside of the interval, and always holds the
-/// estimate.
+/// all rows are right; Wald's for the estimates of the logistic recalibration; that of the calibration error from the standard
+/// errors of the gaps of its bins; of the others percentiles over the same resamples. That of the signed gap is from the
+/// accuracy's where all rows are right, or all wrong.
 ///
 /// Of rows with clusters, clusters are resampled; Wilson's intervals have the rows over the design effect in the place of the
-/// rows, and Wald's the variance by clusters. The calibration error by chance is then that of the rows' confidence less
-/// outcome, in each cluster with a random sign (the wild bootstrap: Cameron, Gelbach and Miller 2008).
+/// rows; Wald's, and that of the calibration error, the variance by clusters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoreIntervals {
     /// Mass of every interval.
@@ -147,36 +141,25 @@ pub fn score_intervals<R: Rng + ?Sized>(
     level: f64,
     rng: &mut R,
 ) -> Result<ScoreIntervals, MetricError> {
-    let bins = scored.bins();
     let with_interval = |metric: &'static Metric| Some((metric.key, metric.classes?.statistic?));
-    let is_share = |(_, statistic): &(_, ClassStatistic)| matches!(statistic, ClassStatistic::Share(_));
-    let (shares, resampled): (Vec<_>, Vec<_>) = Metric::all().filter_map(with_interval).partition(is_share);
+    let is_resampled =
+        |(_, statistic): &(_, ClassStatistic)| matches!(statistic, ClassStatistic::Mean(_) | ClassStatistic::Ranked(_));
+    let (resampled, others): (Vec<_>, Vec<_>) = Metric::all().filter_map(with_interval).partition(is_resampled);
     let (keys, statistics): (Vec<&str>, Vec<ClassStatistic>) = resampled.into_iter().unzip();
     let count = keys.len();
     let score = |statistic: &ClassStatistic, row: &[f64], label: usize| match statistic {
-        ClassStatistic::Share(score) | ClassStatistic::Mean(score) | ClassStatistic::AbsoluteInBins(score) => {
-            score(row, label)
-        }
-        ClassStatistic::Ranked(_) => 0.0,
+        ClassStatistic::Share(score) | ClassStatistic::Mean(score) => score(row, label),
+        ClassStatistic::Ranked(_) | ClassStatistic::CalibrationError => 0.0,
     };
-    // Scores of every row, `[n, S]`, and the bin of its confidence.
+    // Scores of every row, `[n, S]`.
     let scores: Vec<f64> =
         scored.rows().flat_map(|(row, label)| statistics.iter().map(move |s| score(s, row, label))).collect();
-    let bin: Vec<usize> = scored.confidence().iter().map(|p| bin_index(*p, bins, BinRule::UpperClosed)).collect();
-    let in_bins = |statistic: &ClassStatistic| matches!(statistic, ClassStatistic::AbsoluteInBins(_));
-    let binned: Vec<usize> = (0..count).filter(|at| in_bins(&statistics[*at])).collect();
-    let mut sums_of_bins = vec![0.0; bins];
     let ranking = scored.ranking();
     let mut times = ranking.map(Ranking::once);
     let statistics_of = |drawn: &[usize], sums: &mut [f64]| {
         sums.fill(0.0);
         for &row in drawn {
             sums.iter_mut().zip(&scores[row * count..]).for_each(|(sum, score)| *sum += score);
-        }
-        for &at in &binned {
-            sums_of_bins.fill(0.0);
-            drawn.iter().for_each(|&row| sums_of_bins[bin[row]] += scores[row * count + at]);
-            sums[at] = sums_of_bins.iter().map(|sum: &f64| sum.abs()).sum();
         }
         sums.iter_mut().for_each(|sum| *sum /= drawn.len() as f64);
         let ranked = ranking.zip(times.as_mut()).map(|(ranking, times)| {
@@ -190,14 +173,7 @@ pub fn score_intervals<R: Rng + ?Sized>(
         }
     };
     let clusters = scored.clusters();
-    let mut intervals = percentile_bootstrap((bin.len(), clusters), resamples, level, count, statistics_of, rng)?;
-    for at in binned {
-        intervals[at] = intervals[at].zip(scored.top().ece()).and_then(|(percentiles, error)| {
-            let by_chance = error_by_chance(scored, &bin, resamples, 1.0 - 0.5 * (1.0 - level), rng)?;
-            let lo = if error <= by_chance { 0.0 } else { (2.0 * error - percentiles.hi).clamp(0.0, error) };
-            Some(Interval { lo, hi: (2.0 * error - percentiles.lo).clamp(error, 1.0) })
-        });
-    }
+    let intervals = percentile_bootstrap((scored.len(), clusters), resamples, level, count, statistics_of, rng)?;
     let estimated = |metric: &'static Metric| {
         let estimate = metric.classes?.estimate?;
         Some((metric.key, scored.recalibration().and_then(estimate).map(|of| of.interval(level))))
@@ -206,12 +182,16 @@ pub fn score_intervals<R: Rng + ?Sized>(
         "signed_gap" => (key, scored.top().interval_of_gap(level, interval, scored.independent())),
         _ => (key, interval),
     };
-    let share = |(key, statistic): (_, ClassStatistic)| {
+    let not_resampled = |(key, statistic): (_, ClassStatistic)| {
+        if matches!(statistic, ClassStatistic::CalibrationError) {
+            return (key, ece_interval(scored, resamples, level, rng));
+        }
         let has = scored.rows().map(|(row, label)| score(&statistic, row, label) > 0.0).enumerate();
         (key, Share::of(clusters, has).map(|share| share.interval(level)))
     };
+    let others: Vec<_> = others.into_iter().map(not_resampled).collect();
     let resampled = keys.into_iter().zip(intervals).map(of_gap);
-    let intervals = shares.into_iter().map(share).chain(resampled).chain(Metric::all().filter_map(estimated)).collect();
+    let intervals = others.into_iter().chain(resampled).chain(Metric::all().filter_map(estimated)).collect();
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 
@@ -251,44 +231,8 @@ pub fn target_intervals<R: Rng + ?Sized>(
     Ok(ScoreIntervals { level, resamples, intervals })
 }
 
-/// The percentile of the calibration error of rows with these bins that chance alone gives: of independent rows, where
-/// outcomes are drawn with the probabilities that the confidences say; of clusters, where the rows' confidence less outcome
-/// has in each cluster a random sign.
-fn error_by_chance<R: Rng + ?Sized>(
-    scored: &ScoredClasses<'_>,
-    bin: &[usize],
-    resamples: usize,
-    share: f64,
-    rng: &mut R,
-) -> Option<f64> {
-    let confidence = scored.confidence();
-    let mut sums = vec![0.0; scored.bins()];
-    let mut signs = vec![0.0; scored.clusters().map_or(0, Clusters::count)];
-    let mut error = || {
-        sums.fill(0.0);
-        match scored.clusters() {
-            None => {
-                for (p, bin) in confidence.iter().zip(bin) {
-                    sums[*bin] += p - f64::from(u8::from(rng.random::<f64>() < *p));
-                }
-            }
-            Some(clusters) => {
-                signs.fill_with(|| if rng.random::<bool>() { 1.0 } else { -1.0 });
-                let rows = confidence.iter().zip(scored.correct()).zip(clusters.of_rows());
-                for (((p, right), cluster), bin) in rows.zip(bin) {
-                    sums[*bin] += signs[*cluster] * (p - f64::from(u8::from(*right)));
-                }
-            }
-        }
-        sums.iter().map(|sum: &f64| sum.abs()).sum::<f64>() / confidence.len() as f64
-    };
-    let mut errors: Vec<f64> = (0..resamples).map(|_| error()).collect();
-    errors.sort_by(f64::total_cmp);
-    percentile(&errors, share)
-}
-
 /// Linear interpolation between order statistics (type 7 of Hyndman and Fan 1996).
-fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let at = share * (sorted.len().checked_sub(1)?) as f64;
     let below = at.floor() as usize;
     let (lo, hi) = (sorted.get(below)?, sorted.get(below + 1).or(sorted.last())?);

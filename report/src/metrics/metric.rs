@@ -93,14 +93,13 @@ pub struct ClassMetric {
 /// A statistic of rows that has an interval, from a score of probabilities `[C]` and label.
 #[derive(Debug, Clone, Copy)]
 pub enum ClassStatistic {
-    /// The share of rows whose score is 1 rather than 0; the interval is Wilson's, and that of the others a bootstrap's.
+    /// The share of rows whose score is 1 rather than 0; the interval is Wilson's.
     Share(fn(&[f64], usize) -> f64),
-    /// The mean of the score.
+    /// The mean of the score; the interval is a bootstrap's.
     Mean(fn(&[f64], usize) -> f64),
-    /// The ECE, from a score of confidence less outcome: the sum over bins of the confidence of the absolute sum of the score,
-    /// over the number of rows.
-    AbsoluteInBins(fn(&[f64], usize) -> f64),
-    /// A statistic of the order of p(y = 1) of two classes, and of how often each row counts.
+    /// The ECE; the interval is from the standard errors of the gaps of its bins.
+    CalibrationError,
+    /// A statistic of the order of p(y = 1) of two classes, and of how often each row counts; the interval is a bootstrap's.
     Ranked(fn(&Ranking, &Times) -> Option<f64>),
 }
 

@@ -27,6 +27,7 @@ mod clusters;
 mod confusion;
 mod decision;
 mod divergence;
+mod ece_interval;
 mod error;
 mod evaluation;
 mod federated;

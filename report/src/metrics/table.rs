@@ -204,7 +204,7 @@ metrics!(
                 |scored| scored.top().ece(),
                 "Expected calibration error: sum over bins of (n_j/n) |accuracy_j - confidence_j|.",
             )
-            .with_interval(ClassStatistic::AbsoluteInBins(gap))
+            .with_interval(ClassStatistic::CalibrationError)
         ),
         sums: Some(ClientScores::ece),
         personal: &[
