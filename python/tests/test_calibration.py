@@ -105,3 +105,17 @@ def test_intervals_and_pit_are_those_of_the_normal_distribution() -> None:
         calibration.interval_coverage(mean, sd, y, levels=[1.0])
     with pytest.raises(fedstein.DataError, match="levels: 0.9 must be a sequence of numbers"):
         calibration.interval_coverage(mean, sd, y, levels=0.9)  # type: ignore[arg-type]
+
+
+def test_a_label_for_each_row_and_a_name_of_the_binning_are_asked_for() -> None:
+    rows = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    for score in (calibration.ece, calibration.mce, calibration.bins, calibration.classwise_ece, calibration.nll):
+        with pytest.raises(fedstein.DataError, match="^2 labels for 3 rows of probabilities$"):
+            score(rows, [0, 1])
+    for score in (calibration.brier, calibration.brier_parts):
+        with pytest.raises(fedstein.DataError, match="^1 label for 2 rows of probabilities$"):
+            score([0.9, 0.1], [0])
+    with pytest.raises(fedstein.DataError, match="^binning: 3 must be a text$"):
+        calibration.ece(rows, [0, 1, 1], binning=3)  # type: ignore[arg-type]
+    with pytest.raises(fedstein.DataError, match='binning is "x"; it must be "width" or "mass"'):
+        calibration.mce(rows, [0, 1, 1], binning="x")  # type: ignore[arg-type]

@@ -120,7 +120,7 @@ def test_tables_are_found_by_their_columns() -> None:
     assert np.array_equal(run.predict(pl.DataFrame({name: frame[name].to_numpy() for name in "cba"})), want)
     with pytest.raises(fedstein.DataError, match="no column 'b'"):
         run.predict(frame[["a", "c"]])
-    with pytest.raises(fedstein.ConfigError, match="the rows: rows of 2 features; the run has rows of 3"):
+    with pytest.raises(fedstein.DataError, match="^features: a row has 2 values; the run was trained on rows of 3$"):
         run.predict(X[:, :2])
     with pytest.raises(fedstein.DataError, match="2 columns 'a'"):
         run.predict(pd.concat([frame, frame[["a"]]], axis=1))
@@ -202,9 +202,12 @@ def test_wrong_rows_are_refused() -> None:
     bad[3, 1] = np.inf
     for build, message in (
         (lambda: fedstein.Data(bad, y), "row 3, feature 1 is inf"),
-        (lambda: fedstein.Data(X, y[:5]), "rows"),
+        (lambda: fedstein.Data(X, y[:5]), "^y: 5 values for 20 rows$"),
+        (lambda: fedstein.Data(X, y[:1], task="regression"), "^y: 1 value for 20 rows$"),
+        (lambda: fedstein.Data(X, y, test=(X[:1], y)), "^test y: 20 values for 1 row$"),
+        (lambda: fedstein.Data(X, y, clients=sites, test=(X, y, sites[:2])), "^test clients: 2 values for 20 rows$"),
         (lambda: fedstein.Data(X[:, 0], y), r"shape \[20\]; they must be \[n, p\]"),
-        (lambda: fedstein.Data(X, y, clients=sites[:3]), "client"),
+        (lambda: fedstein.Data(X, y, clients=sites[:3]), "^clients: 3 values for 20 rows$"),
         (lambda: fedstein.Data(X, y, test=1.5), "1.5"),
         (lambda: fedstein.Data(X[:0], y[:0]), r"features have the shape \[0, 3\]; there must be at least one row"),
         (lambda: fedstein.Data(X, y, test=None), "test must be a share of the rows"),  # type: ignore[arg-type]

@@ -184,6 +184,24 @@ def refuse_missing(array: NDArray[Any], what: str) -> None:
         raise DataError(f"{what}: row {at} has none")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, such as "1 row" and "2 rows"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def refuse_labels_of_other_rows(probabilities: FloatArray, labels: NDArray[np.int64]) -> None:
+    """Check that there is a label for each row of probabilities.
+
+    Raises
+    ------
+    DataError
+        There are more or fewer.
+    """
+    if probabilities.ndim and len(probabilities) != len(labels):
+        rows = counted(len(probabilities), "row")
+        raise DataError(f"{counted(len(labels), 'label')} for {rows} of probabilities")
+
+
 def as_labels(values: Any, what: str = "labels") -> NDArray[np.int64]:
     """The values as whole numbers."""
     array = as_vector(values, what)

@@ -22,6 +22,7 @@ from ._arrays import (
     as_units,
     as_vector,
     as_whole,
+    counted,
     is_missing,
     refuse_dates,
     refuse_lazy,
@@ -215,6 +216,10 @@ class Data:
             what: str,
         ) -> RawRows:
             features, shape = features_of(X, what)
+            test_of = what.removesuffix("features")
+            _refuse_other_length(targets, len(features), f"{test_of}y")
+            if of_clients is not None:
+                _refuse_other_length(of_clients, len(features), f"{test_of}clients")
             labels = values = None
             if self.classes is None:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
@@ -269,6 +274,18 @@ def _held_out(test: float | tuple[Any, ...]) -> tuple[Any, ...] | None:
     if not 0 < test < 1:
         raise DataError(f"test is {test}; a share of the rows is above 0 and below 1, such as 0.2")
     return None
+
+
+def _refuse_other_length(values: NDArray[Any], rows: int, what: str) -> None:
+    """Check that there is a value for each row.
+
+    Raises
+    ------
+    DataError
+        There are more or fewer.
+    """
+    if len(values) != rows:
+        raise DataError(f"{what}: {counted(len(values), 'value')} for {counted(rows, 'row')}")
 
 
 def _is_regression(task: str | None, y: Any, targets: NDArray[Any]) -> bool:

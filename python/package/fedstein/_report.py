@@ -25,7 +25,9 @@ from ._arrays import (
     as_text,
     as_units,
     as_vector,
+    counted,
     in_order_of_categories,
+    refuse_labels_of_other_rows,
 )
 from ._data import columns_of
 from ._fedstein import ConfigError, DataError, Scored, takes_report
@@ -341,14 +343,13 @@ def report(
     if classes is not None:
         width = array.shape[-1] if array.ndim > 1 else 2
         if len(classes) != width:
-            raise DataError(f"classes has {_counted(len(classes), 'name')}; the probabilities have {width} columns")
+            raise DataError(f"classes has {counted(len(classes), 'name')}; the probabilities have {width} columns")
         indices = places_in_classes(labels, classes)
     elif columns is not None:
         indices, names = places_in_columns(labels, columns), [str(name) for name in columns]
     else:
         indices = as_labels(labels)
-    if array.ndim and len(array) != len(indices):
-        raise DataError(f"{_counted(len(indices), 'label')} for {_counted(len(array), 'row')} of probabilities")
+    refuse_labels_of_other_rows(array, indices)
     of = None if groups is None else _groups(groups, len(indices))
     together = None if clusters is None else as_units(clusters, len(indices), "clusters")
     return Report(Scored.classes(array, indices, as_bins(bins), as_text(title, "title"), names, of, together))
@@ -367,10 +368,6 @@ def _names_of_columns(probabilities: Any) -> list[Any] | None:
 
 def _groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
     return in_order_of_categories(values, as_groups(values, rows))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def report_regression(

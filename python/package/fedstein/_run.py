@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, StrPath, as_bins, as_flag, as_level, as_path, as_text
+from ._arrays import FloatArray, StrPath, as_bins, as_flag, as_level, as_path, as_text, counted
 from ._cells import features_of_cells
 from ._data import Data, RunWarning, features_of, in_order_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
@@ -246,13 +247,16 @@ class Run:
             return []
 
     def _check_shape(self, shape: list[int]) -> None:
-        """Check that images have the sides of the run's; rows in one dimension are read as these.
+        """Check that rows have as many features as the run's, and images its sides; rows in one dimension are read so.
 
         Raises
         ------
         DataError
             They have others.
         """
+        width, needed = math.prod(shape), math.prod(self._row_shape)
+        if self._row_shape and width != needed:
+            raise DataError(f"features: a row has {counted(width, 'value')}; the run was trained on rows of {needed}")
         sides, own = ([side for side in of if side != 1] for of in (shape, self._row_shape))
         if len(sides) > 1 and len(own) > 1 and sides != own:
             raise DataError(f"features: a row has the shape {shape}; the run was trained on rows of {self._row_shape}")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import as_bins, as_floats, as_labels, as_probabilities
+from ._arrays import FloatArray, as_bins, as_floats, as_labels, as_probabilities, as_text, refuse_labels_of_other_rows
 from ._fedstein import DataError
 
 __all__ = [
@@ -75,6 +75,13 @@ class Coverage(NamedTuple):
     """Mean widths, in the unit of the target."""
 
 
+def _scored(probabilities: Any, labels: Any) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Probabilities, and the label of each row."""
+    array, indices = as_probabilities(probabilities), as_labels(labels)
+    refuse_labels_of_other_rows(array, indices)
+    return array, indices
+
+
 def ece(probabilities: Any, labels: Any, *, bins: int = 15, binning: Literal["width", "mass"] = "width") -> float:
     """Expected calibration error of the top label: sum over bins of (rows / n) |accuracy - confidence|.
 
@@ -97,7 +104,7 @@ def ece(probabilities: Any, labels: Any, *, bins: int = 15, binning: Literal["wi
     DataError
         The rows are not distributions with labels, or the number of bins is out of range.
     """
-    return _fedstein.bins(as_probabilities(probabilities), as_labels(labels), as_bins(bins), binning)[5][0]
+    return _fedstein.bins(*_scored(probabilities, labels), as_bins(bins), as_text(binning, "binning"))[5][0]
 
 
 def mce(probabilities: Any, labels: Any, *, bins: int = 15, binning: Literal["width", "mass"] = "width") -> float:
@@ -105,12 +112,12 @@ def mce(probabilities: Any, labels: Any, *, bins: int = 15, binning: Literal["wi
 
     Parameters and errors are those of `ece`. One bin of few rows can set it.
     """
-    return _fedstein.bins(as_probabilities(probabilities), as_labels(labels), as_bins(bins), binning)[5][2]
+    return _fedstein.bins(*_scored(probabilities, labels), as_bins(bins), as_text(binning, "binning"))[5][2]
 
 
 def bins(probabilities: Any, labels: Any, *, bins: int = 15, binning: Literal["width", "mass"] = "width") -> Bins:
     """The bins of a reliability diagram of the top label. Parameters and errors are those of `ece`."""
-    found = _fedstein.bins(as_probabilities(probabilities), as_labels(labels), as_bins(bins), binning)
+    found = _fedstein.bins(*_scored(probabilities, labels), as_bins(bins), as_text(binning, "binning"))
     return Bins(*found[:5])
 
 
@@ -122,7 +129,7 @@ def classwise_ece(probabilities: Any, labels: Any, *, bins: int = 15) -> NDArray
     ndarray of float64, [C]
         Its mean is the classwise ECE of a report.
     """
-    return _fedstein.classwise_ece(as_probabilities(probabilities), as_labels(labels), as_bins(bins))
+    return _fedstein.classwise_ece(*_scored(probabilities, labels), as_bins(bins))
 
 
 def brier(probabilities: Any, labels: Any) -> float:
@@ -130,17 +137,17 @@ def brier(probabilities: Any, labels: Any) -> float:
 
     For two classes it is twice the mean squared error of p(label = 1).
     """
-    return _fedstein.brier(as_probabilities(probabilities), as_labels(labels))
+    return _fedstein.brier(*_scored(probabilities, labels))
 
 
 def brier_parts(probabilities: Any, labels: Any, *, bins: int = 15) -> BrierParts:
     """The exact decomposition of the top-label Brier score over bins of equal width (Murphy 1973)."""
-    return BrierParts(*_fedstein.brier_parts(as_probabilities(probabilities), as_labels(labels), as_bins(bins)))
+    return BrierParts(*_fedstein.brier_parts(*_scored(probabilities, labels), as_bins(bins)))
 
 
 def nll(probabilities: Any, labels: Any) -> float:
     """Negative log-likelihood: mean over rows of -ln max(p_label, 1e-12), in nats."""
-    return _fedstein.nll(as_probabilities(probabilities), as_labels(labels))
+    return _fedstein.nll(*_scored(probabilities, labels))
 
 
 def crps(mean: Any, sd: Any, targets: Any) -> float:

@@ -180,6 +180,10 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
     ----------
     classes_ : ndarray, [C]
         The classes in the order of the columns of `predict_proba`.
+    n_features_in_ : int
+        The number of features p.
+    feature_names_in_ : ndarray, [p]
+        Their names, where `X` is a table whose columns all have texts as names.
     run_ : Run
         The run. Its results are on the rows that are held out without `rounds`, and else on the training rows.
     """
@@ -201,7 +205,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {classes[0]!r}")
+                raise ValueError(f"a classification needs at least 2 classes; y has 1 class, {classes.tolist()[0]!r}")
             names: list[Any] = [str(name) for name in classes]
             labels = np.searchsorted(classes, labels)
             if _are_distinct(names):
@@ -229,7 +233,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
 class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
     """A Bayesian network for regression.
 
-    Parameters and `run_` are those of `FedsteinClassifier`.
+    Parameters and attributes are those of `FedsteinClassifier`, but for `classes_`.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, clients: ArrayLike | None = None) -> Self:
