@@ -91,13 +91,15 @@ class Roles:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def node(self, index: int, site: Path | None, *, name: str | None = None) -> None:
+    def node(
+        self, index: int, site: Path | None, *, name: str | None = None, program: str = "flower-supernode"
+    ) -> None:
         """Start the SuperNode of a site."""
         security = f"--root-certificates {self.directory}/ca.crt" if self.tls else "--insecure"
         config = f"partition-id={index}" + ("" if site is None else f' site="{site}"')
         self.start(
             name or f"node{index}",
-            f"flower-supernode {security} --superlink 127.0.0.1:{self.port} --port {free_port()} "
+            f"{program} {security} --superlink 127.0.0.1:{self.port} --port {free_port()} "
             f"--node-config {shlex.quote(config)}",
         )
 

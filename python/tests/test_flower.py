@@ -250,6 +250,58 @@ def test_a_supernode_that_is_killed_misses_the_deadline_and_takes_part_again_lat
     assert trained(out) == ["0", "0", "0", "1"] and (4, 1, "unanswered") not in found, found
 
 
+# A SuperNode that waits before each object of an answer, as long as there is a file `slow`.
+SLOW = """
+import pathlib, sys, time
+from importlib.metadata import entry_points
+
+from flwr.supernode import fleet_http_connection as connection
+
+made = connection.make_push_object_fn_protobuf
+
+
+def make(*args, **keys):
+    push = made(*args, **keys)
+
+    def slowly(name, content):
+        time.sleep(45 if pathlib.Path("slow").exists() else 0)
+        return push(name, content)
+
+    return slowly
+
+
+connection.make_push_object_fn_protobuf = make
+sys.argv[0] = "flower-supernode"
+(command,) = entry_points(group="console_scripts", name="flower-supernode")
+sys.exit(command.load()())
+"""
+
+
+@pytest.mark.skipif("FEDSTEIN_NIGHTLY" not in os.environ, reason="minutes of waiting; .ci/nightly has it")
+def test_a_site_that_uploads_slowly_does_not_keep_back_what_others_answer(
+    roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path
+) -> None:
+    split = sites(2, "rounds=3", "federation.deadline=60.0")
+    federation = roles()
+    federation.superlink()
+    (tmp_path / "slow.py").write_text(SLOW)
+    federation.node(0, split / "0" / "site.toml", program=f"{sys.executable} {tmp_path}/slow.py")
+    federation.node(1, split / "1" / "site.toml")
+    out = tmp_path / "run"
+    more = (
+        'set="algorithm.local_steps=20 algorithm.particles=3 model.hidden=[8] federation.deadline=60.0"',
+        "rounds=3",
+    )
+    federation.flwr("run", str(app(tmp_path, split, 2)), "lab", *keys(out, split, *more))
+    wait_until(lambda: rounds(out) >= 1, "the first round")
+    (tmp_path / "slow").touch()
+    wait_until(lambda: (out / "report" / "report.html").exists(), "the end of the run")
+    found = events(out)
+    assert any(event[1:] == (0, "unanswered") for event in found), found
+    assert {event for _, client, event in found if client == 1} <= {"substitute"}, found
+    assert trained(out)[1:] == ["1", "1"], found
+
+
 @pytest.mark.skipif("FEDSTEIN_NIGHTLY" not in os.environ, reason="minutes of waiting; .ci/nightly has it")
 def test_a_site_whose_own_file_is_damaged_in_the_middle_fails_and_takes_part_again_when_it_is_mended(
     roles: Callable[..., Roles], sites: Callable[..., Path], tmp_path: Path

@@ -120,6 +120,28 @@ def test_the_sites_of_an_earlier_simulation_are_replaced_only_where_asked_for(tm
         assert [path.name for path in tmp_path.iterdir()] == ["run-sites"]
 
 
+@pytest.mark.parametrize(
+    "keys, message",
+    [
+        ({"force": "false"}, "^force is 'false'; it must be True or False$"),
+        ({"resume": 1}, "^resume is 1; it must be True or False$"),
+        ({"sites": "2"}, "^sites: '2' must be the number of sites"),
+        ({"sites": 2.0}, "^sites: 2.0 must be the number of sites"),
+        ({"sites": -1}, "^sites: -1 must be the number of sites"),
+        ({"sites": True}, "^sites: True must be the number of sites"),
+        ({"muster_seconds": "600"}, "^muster-seconds: '600' must be a number greater than 0$"),
+        ({"poll_seconds": 0}, "^poll-seconds: 0 must be a number greater than 0$"),
+        ({"rejoin_seconds": float("nan")}, "^rejoin-seconds: nan must be a number greater than 0$"),
+        ({"out": 3}, "^out is 3; it must be a path$"),
+        ({"out": "runs/mine"}, "^out: 'runs/mine' must be an absolute path"),
+        ({"data_dir": 3}, "^data_dir is 3; it must be a path$"),
+    ],
+)
+def test_an_argument_of_a_strategy_of_another_type_is_named(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FedsteinStrategy({"rounds": 1}, **{"out": "/srv/run", **keys})
+
+
 def test_sites_that_a_killed_process_put_aside_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     grid: Any = None
     aside = tmp_path / ".run-sites.earlier.123"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,8 @@ pytest.importorskip("flwr")
 from fedstein import ConfigError, _fedstein
 from fedstein.flower._network import Network
 from fedstein.flower._records import carried, content
-from flwr.app import ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.app import ConfigRecord, Error, Message, Metadata, MetricRecord, RecordDict
+from flwr.superlink.grid import InMemoryGrid
 
 Answer = Callable[["Node", Message], "RecordDict | Error | None"]
 
@@ -58,6 +60,10 @@ class Grid:
         # The nodes to which the grid takes no message, and whether it leaves such a message out of its list.
         self.refused: set[int] = set()
         self.leaves_out = False
+        # The nodes whose answers are being uploaded, until the event; and the messages whose answers were handed over.
+        self.uploads: dict[int, threading.Event] = {}
+        self.taken: set[str] = set()
+        self.pulls: list[list[str]] = []
 
     def get_nodes(self) -> Iterable[Any]:
         return [
@@ -86,7 +92,17 @@ class Grid:
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Any]:
-        return [self.replies.pop(asked) for asked in message_ids if asked in self.replies]
+        ids = list(message_ids)
+        self.pulls.append(ids)
+        # As Flower does, of an answer that it has handed over, also where this call waits for its upload.
+        gone = Error(code=3, reason="no such message")
+        errors = [reply(gone, asked, 1) for asked in ids if asked in self.taken]
+        found = [self.replies.pop(asked) for asked in ids if asked in self.replies]
+        self.taken.update(answer.metadata.reply_to_message_id for answer in found)
+        for answer in found:
+            if (upload := self.uploads.get(answer.metadata.src_node_id)) is not None:
+                assert upload.wait(60)
+        return found + errors
 
 
 @pytest.fixture(autouse=True)
@@ -304,6 +320,37 @@ def test_every_message_that_flower_does_not_take_is_reported(refused: set[int], 
     assert sorted(arrivals(net, 3)) == [(index, None, reason) for index, reason in enumerate(reasons)]
 
 
+def test_flowers_grid_of_a_simulation_leaves_out_what_it_does_not_take_and_each_message_has_its_own_number() -> None:
+    def store(message: Any) -> str | None:
+        number: str = message.metadata.message_id
+        return None if message.metadata.dst_node_id in (6, 8) else number
+
+    state: Any = SimpleNamespace(store_message_ins=store)
+    factory: Any = SimpleNamespace(state=lambda: state)
+    net = Network(InMemoryGrid(factory), 1, poll=0.5, rejoin=5.0, ttl=60.0)
+    messages: list[Any] = [
+        SimpleNamespace(
+            metadata=Metadata(
+                run_id=1,
+                message_id="",
+                src_node_id=1,
+                dst_node_id=node,
+                reply_to_message_id="",
+                group_id="1",
+                created_at=0.0,
+                ttl=60.0,
+                message_type="query",
+            )
+        )
+        for node in (6, 7, 8, 9)
+    ]
+    for message in messages:
+        message.metadata.delivered_at = ""
+    pushed = net._pushed(messages)
+    numbers = [message.metadata.message_id for message in messages]
+    assert pushed == [None, numbers[1], None, numbers[3]] and len(set(numbers)) == 4
+
+
 def test_an_answer_to_an_earlier_message_is_not_taken_for_one_to_a_later() -> None:
     grid = Grid(Node(0))
     net = network(grid, 1)
@@ -318,3 +365,155 @@ def test_an_answer_to_an_earlier_message_is_not_taken_for_one_to_a_later() -> No
     assert [index for index, message, _ in arrivals(net, 3) if message is not None] == [0]
     grid.replies[second] = reply(late, second, 100)
     assert len(arrivals(net, 3)) == 1
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look for answers goes on beside the next one almost at once."""
+    monkeypatch.setattr("fedstein.flower._network.PATIENCE", 0.05)
+
+
+def failing(reason: str) -> Answer:
+    return lambda node, message: Error(code=1, reason=reason)
+
+
+def until(net: Network, number: int) -> list[Any]:
+    """So many arrivals, which another thread may hand over."""
+    found: list[Any] = []
+    for _ in range(1000):
+        found += net.receive()
+        if len(found) >= number:
+            return found
+        threading.Event().wait(0.01)
+    raise AssertionError(f"{found} after 10 s")
+
+
+def silent(node: Node, message: Message) -> None:
+    return None
+
+
+@pytest.mark.usefixtures("impatient")
+def test_other_sites_are_heard_while_one_uploads_its_answer() -> None:
+    grid = Grid(Node(0), Node(1), Node(2))
+    net = network(grid, 3)
+    net.muster(60)
+    upload = grid.uploads[100] = threading.Event()
+    for node, answer in ((100, failing("slow")), (101, failing("same look")), (102, silent)):
+        grid.nodes[node].answer = answer
+    net.send([(index, question()) for index in range(3)])
+    last = f"message {len(grid.pushes)}"
+    assert arrivals(net, 5) == []
+    grid.replies[last] = reply(Error(code=1, reason="later look"), last, 102)
+    assert arrivals(net, 2) == [(2, None, "later look")]
+    # A message to another site goes out, and its answer comes, before the upload is complete.
+    grid.nodes[102].answer = failing("next")
+    net.send([(2, question())])
+    assert arrivals(net, 2) == [(2, None, "next")]
+    # Nobody asks for an answer again that a look is known to have.
+    assert grid.pulls[-1] == [f"message {len(grid.pushes)}"]
+    upload.set()
+    assert sorted(until(net, 2)) == [(0, None, "slow"), (1, None, "same look")]
+    assert arrivals(net, 5) == [] and net._open == {} and net._pulls == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_two_uploads_at_once_are_waited_for_beside_each_other() -> None:
+    grid = Grid(Node(0), Node(1), Node(2))
+    net = network(grid, 3)
+    net.muster(60)
+    for node in grid.nodes.values():
+        node.answer = silent
+    net.send([(index, question()) for index in range(3)])
+    ids = [f"message {len(grid.pushes) - 2 + index}" for index in range(3)]
+
+    def answers(index: int) -> None:
+        grid.replies[ids[index]] = reply(Error(code=1, reason=f"of {index}"), ids[index], 100 + index)
+
+    for index in (0, 1):
+        grid.uploads[100 + index] = threading.Event()
+        answers(index)
+        assert arrivals(net, 2) == []
+    answers(2)
+    assert arrivals(net, 2) == [(2, None, "of 2")]
+    # The one that began last ends first.
+    for index in (1, 0):
+        grid.uploads[100 + index].set()
+        assert until(net, 1) == [(index, None, f"of {index}")]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_upload_that_breaks_off_is_reported_once_with_the_reason_and_the_answer_to_the_next_request_counts() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    upload = grid.uploads[100] = threading.Event()
+    # What Flower makes of it has the number of an answer that is not there.
+    grid.nodes[100].answer = lambda node, message: Error(code=3, reason="the upload was not completed")
+    net.send([(0, question())])
+    assert arrivals(net, 5) == []
+    upload.set()
+    assert until(net, 1) == [(0, None, "the upload was not completed")]
+    grid.nodes[100].answer = failing("of the second")
+    net.send([(0, question())])
+    assert until(net, 1) == [(0, None, "of the second")]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_answer_that_a_look_has_lost_is_asked_for_again_when_it_has_ended() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    upload = threading.Event()
+    grid.nodes[100].answer = failing("never heard")
+    pull = grid.pull_messages
+
+    def too_large(message_ids: Iterable[str]) -> Iterable[Any]:
+        # Flower returns nothing where the answers together are too large.
+        grid.pull_messages = pull  # type: ignore[method-assign]
+        pull(message_ids)
+        assert upload.wait(60)
+        return []
+
+    grid.pull_messages = too_large  # type: ignore[method-assign]
+    net.send([(0, question())])
+    assert arrivals(net, 5) == []
+    upload.set()
+    assert until(net, 1) == [(0, None, "no such message")]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_superlink_that_does_not_answer_is_not_asked_by_ever_more_threads() -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+    back = threading.Event()
+    asked: list[Any] = []
+
+    def waits(message_ids: Iterable[str]) -> Iterable[Any]:
+        asked.append(message_ids)
+        assert back.wait(60)
+        return []
+
+    grid.pull_messages = waits  # type: ignore[method-assign]
+    grid.nodes[100].answer = silent
+    net.send([(0, question())])
+    assert arrivals(net, 30) == []
+    back.set()
+    assert len(asked) == 16
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt(), SystemExit(1), RuntimeError("the run was stopped")])
+def test_what_flower_raises_in_a_look_is_raised(raised: BaseException) -> None:
+    grid = Grid(Node(0))
+    net = network(grid, 1)
+    net.muster(60)
+
+    def stopped(message_ids: Iterable[str]) -> Iterable[Any]:
+        raise raised
+
+    grid.pull_messages = stopped  # type: ignore[method-assign]
+    grid.nodes[100].answer = silent
+    net.send([(0, question())])
+    with pytest.raises(type(raised)) as caught:
+        arrivals(net, 3)
+    assert caught.value is raised

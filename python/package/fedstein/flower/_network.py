@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from .. import _fedstein
@@ -26,6 +28,8 @@ TYPES = {"training": MessageType.TRAIN, "scores": MessageType.EVALUATE}
 LOOK, AGAIN = 2.0, 20.0
 # Seconds for which Flower may list a node that is gone.
 LISTED = 60.0
+# Seconds until a look for answers goes on beside the next one, and the number of looks that may do so.
+PATIENCE, LOOKS = 1.0, 16
 
 Arrival = tuple[int, Carried | None, str]
 # A node in one of its lives: its id, and when it was last started, as far as Flower tells.
@@ -40,6 +44,37 @@ class _Site:
     life: Life | None = None
     # Messages that wait for a node, each with the time since when.
     waiting: list[tuple[Outgoing, float]] = field(default_factory=list)
+
+
+class _Pull(threading.Thread):
+    """A call of Flower's `pull_messages`, which waits for the end of an upload that has begun.
+
+    Which answers it has is known at its end. But who asks for one of them meanwhile is told that there is no such
+    message.
+
+    Parameters
+    ----------
+    grid : Grid
+        Flower's grid, whose calls may come from several threads at once.
+    ids : iterable of str
+        The messages whose answers are asked for.
+    """
+
+    def __init__(self, grid: Grid, ids: Iterable[str]) -> None:
+        # An upload may go on when the run has ended.
+        super().__init__(name="fedstein-pull", daemon=True)
+        self._grid = grid
+        self.ids = tuple(ids)
+        # Those whose answers it is known to have.
+        self.held: set[str] = set()
+        self.replies: list[Message] = []
+        self.raised: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.replies = list(self._grid.pull_messages(self.ids))
+        except BaseException as error:
+            self.raised = error
 
 
 class Network:
@@ -78,6 +113,8 @@ class Network:
         # Before the start: the lives whose site another node has claimed since. They are asked again.
         self._earlier: set[Life] = set()
         self._arrivals: list[Arrival] = []
+        # The looks for answers that go on, from the first one.
+        self._pulls: list[_Pull] = []
         self._looked = self._polled = -float("inf")
         self._started = False
 
@@ -134,19 +171,12 @@ class Network:
         self._push(ready)
 
     def receive(self) -> list[Arrival]:
-        """What has arrived: the site, and its message, or why it cannot be reached.
-
-        Flower's `pull_messages` waits for the end of an upload that has begun, and until then no other answer is taken
-        (docs/flower.md, "When something fails"). A further call from another thread cannot take the others: nothing
-        says which answer is being uploaded, and who asks for it again is told that there is no such message.
-        """
+        """What has arrived: the site, and its message, or why it cannot be reached."""
         now = time.monotonic()
         if now < self._polled + self._poll:
             return []
         self._polled = now
-        if ids := [*self._open, *self._asked]:
-            for reply in self._grid.pull_messages(ids):
-                self._arrived(reply)
+        self._pull()
         if self._started and now > self._looked + LOOK and (self._open or any(site.waiting for site in self._sites)):
             self._look()
         for index, site in enumerate(self._sites):
@@ -159,6 +189,31 @@ class Network:
                 self._arrivals.append((index, None, "none of the SuperNodes that are connected is this site"))
         arrivals, self._arrivals = self._arrivals, []
         return arrivals
+
+    def _pull(self) -> None:
+        """Look for answers, also beside a look that waits for an upload."""
+        held = {message_id for pull in self._pulls for message_id in pull.held}
+        ids = [message_id for message_id in (*self._open, *self._asked) if message_id not in held]
+        if ids and len(self._pulls) < LOOKS:
+            pull = _Pull(self._grid, ids)
+            self._pulls.append(pull)
+            pull.start()
+            pull.join(PATIENCE)
+        ended = [pull for pull in self._pulls if not pull.is_alive()]
+        self._pulls = [pull for pull in self._pulls if pull not in ended]
+        for pull in ended:
+            if pull.raised is not None:
+                raise pull.raised
+        # What one look has, another may say that there is not.
+        for reply in sorted((reply for pull in ended for reply in pull.replies), key=lambda reply: reply.has_error()):
+            answered = reply.metadata.reply_to_message_id
+            others = [other for other in self._pulls if answered in other.ids]
+            if others and reply.has_error() and reply.error.code == ErrorCode.MESSAGE_UNAVAILABLE:
+                # One of them has the answer; or it is asked for again when they have ended.
+                for other in others:
+                    other.held.add(answered)
+            else:
+                self._arrived(reply)
 
     def _online(self) -> dict[Life, None]:
         """The nodes that Flower has, in its order."""

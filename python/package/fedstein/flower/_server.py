@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from glob import escape
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import Strategy
 
 from .. import _fedstein
-from .._arrays import StrPath
+from .._arrays import StrPath, as_flag, as_path
 from .._fedstein import ConfigError, Plan
 from .._run import Run, _assignments, _of_toml, _read, _source
 from ._network import Network
@@ -83,20 +84,22 @@ class FedsteinStrategy:
         data_dir: StrPath | None = None,
         **keys: Any,
     ) -> None:
-        self._out = Path(out).expanduser()
+        self._out = as_path(out, "out").expanduser()
         if not self._out.is_absolute():
             raise ConfigError(
                 f"out: {str(out)!r} must be an absolute path or begin with ~: the directory in which Flower "
                 "runs this app is its own"
             )
-        for name, value in (("muster", muster_seconds), ("rejoin", rejoin_seconds), ("poll", poll_seconds)):
-            if not 0 < value < 1e9:
-                raise ConfigError(f"{name}-seconds: {value} must be a number greater than 0")
-        if sites < 0:
-            raise ConfigError(f"sites: {sites} must be the number of sites, or 0 in a simulation")
-        self._sites, self._force, self._resume = sites, force, resume
+        seconds: dict[str, Any] = {"muster": muster_seconds, "rejoin": rejoin_seconds, "poll": poll_seconds}
+        for name, value in seconds.items():
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1e9:
+                raise ConfigError(f"{name}-seconds: {value!r} must be a number greater than 0")
+        count: Any = sites
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
+            raise ConfigError(f"sites: {count!r} must be the number of sites, or 0 in a simulation")
+        self._sites, self._force, self._resume = int(count), as_flag(force, "force"), as_flag(resume, "resume")
         self._muster, self._rejoin, self._poll = muster_seconds, rejoin_seconds, poll_seconds
-        self._data_dir = Path("data" if data_dir is None else data_dir)
+        self._data_dir = as_path("data" if data_dir is None else data_dir, "data_dir")
         # The sites of a simulation; they belong to the run in `out`, and are there if and only if it is one.
         self._directory = self._out.with_name(self._out.name + "-sites")
         if resume:
