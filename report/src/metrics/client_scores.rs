@@ -428,6 +428,23 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_the_gap_of_independent_rows_is_that_of_their_mean() {
+        // Confidence less outcome is −.1, .6 and −.2: the mean .1, and the variance .41/3 − .1². The accuracy is not above 1, so
+        // that the gap is at least the mean confidence 2.3/3 less 1; it is at most 2.3/3.
+        let got = of_classes().signed_gap_interval().unwrap();
+        let half = 1.959_963_984_540_054 * ((0.41_f64 / 3.0 - 0.01) / 3.0).sqrt();
+        assert!(0.1 - half < 2.3 / 3.0 - 1.0 && 0.1 + half < 2.3 / 3.0);
+        // The probabilities are logarithms in f32.
+        assert!((got.lo - (2.3 / 3.0 - 1.0)).abs() < 1e-6 && (got.hi - (0.1 + half)).abs() < 1e-6, "{got:?}");
+        // Each row ten times: a tenth of the variance, and both ends are those of the normal distribution.
+        let mut ten = ClientScores::of_classes(2, 10);
+        (0..10).for_each(|_| ten.merge(&of_classes()).unwrap());
+        let (got, half) = (ten.signed_gap_interval().unwrap(), half / 10f64.sqrt());
+        assert!((got.lo - (0.1 - half)).abs() < 1e-6 && (got.hi - (0.1 + half)).abs() < 1e-6, "{got:?}");
+        assert_eq!(of_targets().signed_gap_interval(), None);
+    }
+
+    #[test]
     fn sums_are_read_back_from_their_values_to_the_bit() {
         for (sent, length) in [(of_classes(), 14 + 3 * 10 + 2 * 10), (of_targets(), 231)] {
             assert_eq!(sent.to_values().len(), length);

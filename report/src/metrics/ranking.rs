@@ -52,10 +52,9 @@ impl Ranking {
         Times(vec![1; self.ranks.len()])
     }
 
-    /// Lets every row count as often as it is drawn; `drawn` are positions of rows.
-    pub fn count(&self, drawn: &[usize], times: &mut Times) {
-        times.0.fill(0);
-        drawn.iter().for_each(|&row| times.0[self.ranks[row]] += 1);
+    /// Lets every row count so many times; `by_row` is in the order of the rows, `[n]`.
+    pub fn count(&self, by_row: &[u32], times: &mut Times) {
+        self.ranks.iter().zip(by_row).for_each(|(&rank, &count)| times.0[rank] = count);
     }
 
     /// Probability that a positive row scores higher than a negative one, ties one half; `None` when there are no
@@ -118,7 +117,9 @@ mod tests {
         };
         let (ranking, repeated) = (ranking(), of(&drawn));
         let mut times = ranking.once();
-        ranking.count(&drawn, &mut times);
+        let by_row: Vec<u32> =
+            (0..SCORE.len()).map(|row| drawn.iter().filter(|at| **at == row).count() as u32).collect();
+        ranking.count(&by_row, &mut times);
         assert_eq!(ranking.auroc(&times), repeated.auroc(&repeated.once()));
         let (a, b) = (ranking.average_precision(&times), repeated.average_precision(&repeated.once()));
         assert!((a.unwrap() - b.unwrap()).abs() < 1e-15);
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!((of(true), of(false)), ((None, Some(1.0)), (None, None)));
         let ranking = ranking();
         let mut negatives = ranking.once();
-        ranking.count(&[0, 1, 5], &mut negatives);
+        ranking.count(&POSITIVE.map(|positive| u32::from(!positive)), &mut negatives);
         assert_eq!(ranking.auroc(&negatives), None);
     }
 }
