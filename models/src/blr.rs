@@ -253,6 +253,10 @@ impl ModelKind for BlrSpec {
         self.bias
     }
 
+    fn is_logistic_regression(&self) -> bool {
+        true
+    }
+
     fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
         // It starts at draws from its prior.
         [&["gamma_shape", "gamma_rate"]; 2]

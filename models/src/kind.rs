@@ -94,6 +94,11 @@ pub trait ModelKind {
         true
     }
 
+    /// Whether it is a logistic regression, for which the step sizes of networks are small.
+    fn is_logistic_regression(&self) -> bool {
+        false
+    }
+
     /// The keys that say the prior, and those that say the initial particles; a key may be one of both.
     fn prior_and_start_keys(&self) -> [&'static [&'static str]; 2] {
         [&[], &[]]

@@ -16,6 +16,7 @@
 mod blr;
 mod bnn;
 mod curvature;
+mod elementwise;
 mod error;
 mod factored;
 pub mod head;

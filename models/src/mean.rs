@@ -10,6 +10,7 @@ use std::ops::Range;
 use burn::tensor::{Tensor, TensorData, activation};
 use pulp::{Simd, WithSimd};
 
+use crate::elementwise::{VectorFunction, apply};
 use crate::simd::{MOST_LANES, dispatch, on_flex};
 
 /// Softmax over the classes, off the tape.
@@ -57,7 +58,7 @@ pub fn logistic(outputs: Tensor<2>) -> Tensor<2> {
     let (shape, device) = (outputs.dims(), outputs.device());
     match numbers(outputs.clone()) {
         Some(mut values) => {
-            dispatch(Logistic { values: &mut values });
+            apply(Logistic, &mut values);
             Tensor::from_data(TensorData::new(values, shape), &device)
         }
         // Not Burn's sigmoid, which ndarray computes in f32 whatever the format.
@@ -149,21 +150,13 @@ impl WithSimd for LogSoftmax<'_> {
     }
 }
 
-struct Logistic<'a> {
-    values: &'a mut [f32],
-}
+#[derive(Clone, Copy)]
+struct Logistic;
 
-impl WithSimd for Logistic<'_> {
-    type Output = ();
-
+impl VectorFunction for Logistic {
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (vectors, rest) = S::as_mut_simd_f32s(self.values);
-        for z in vectors {
-            *z = one_over_one_plus_exp(simd, *z);
-        }
-        let last = one_over_one_plus_exp(simd, simd.partial_load_f32s(rest));
-        simd.partial_store_f32s(rest, last);
+    fn of<S: Simd>(self, simd: S, z: S::f32s) -> S::f32s {
+        one_over_one_plus_exp(simd, z)
     }
 }
 
@@ -216,32 +209,27 @@ mod tests {
     use super::*;
     use burn::tensor::{DType, Device};
 
-    fn exp_of(values: &mut [f32]) {
-        struct All<'a>(&'a mut [f32]);
-        impl WithSimd for All<'_> {
-            type Output = ();
-            #[inline(always)]
-            fn with_simd<S: Simd>(self, simd: S) {
-                for value in self.0.chunks_mut(S::F32_LANES) {
-                    let result = exp(simd, simd.partial_load_f32s(value));
-                    simd.partial_store_f32s(value, result);
-                }
-            }
+    #[derive(Clone, Copy)]
+    struct Exp;
+
+    impl VectorFunction for Exp {
+        #[inline(always)]
+        fn of<S: Simd>(self, simd: S, x: S::f32s) -> S::f32s {
+            exp(simd, x)
         }
-        dispatch(All(values));
     }
 
     #[test]
     fn the_exponential_agrees_with_f64_over_its_range_and_keeps_nan() {
         let x: Vec<f32> = (0..200_001).map(|i| -80.0 + i as f32 * (167.0 / 200_000.0)).collect();
         let mut y = x.clone();
-        exp_of(&mut y);
+        apply(Exp, &mut y);
         for (x, y) in x.iter().zip(&y) {
             let want = f64::from(*x).exp();
             assert!((f64::from(*y) - want).abs() <= 3e-7 * want, "e^{x} is {want}, not {y}");
         }
         let mut odd = [f32::NAN, 0.0, -500.0, f32::INFINITY, f32::NEG_INFINITY];
-        exp_of(&mut odd);
+        apply(Exp, &mut odd);
         assert!(odd[0].is_nan() && odd[1] == 1.0 && odd[2] < 2e-35 && odd[3].is_nan() && odd[4].is_nan(), "{odd:?}");
     }
 

@@ -388,6 +388,38 @@ pub(crate) fn gamma_draw(shape: f64, rate: f64, rng: &mut dyn Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burn::tensor::{DType, Device, TensorData};
+
+    #[test]
+    fn the_isotropic_part_of_a_prior_and_the_rest_have_its_score_together() {
+        let layout = Layout::new([("w", [3].as_slice()), ("b", &[2]), ("log_gamma", &[1])]);
+        let prior = Prior {
+            terms: vec![
+                PriorTerm::Normal { block: 0, precision: 4.0 },
+                PriorTerm::Normal { block: 1, precision: 4.0 },
+                PriorTerm::LogGamma { block: 2, shape: 2.0, rate: 0.5 },
+            ],
+        };
+        let (lambda, rest) = prior.isotropic_part(&layout);
+        assert_eq!(lambda, 4.0);
+        let block = |values: Vec<f64>| {
+            let shape = [1, values.len()];
+            Tensor::<2>::from_data(TensorData::new(values, shape), (&Device::flex(), DType::F64))
+        };
+        let theta = [block(vec![1.0, -2.0, 0.5]), block(vec![3.0, -1.0]), block(vec![0.3])];
+        let zeros = theta.iter().map(|block| block.zeros_like()).collect();
+        let score = Tensor::cat(rest.add_score(&theta, zeros, 0.5), 1);
+        let score = score.into_data().convert::<f64>().try_into_vec::<f64>().unwrap();
+        // Of −4θ everywhere and the rest, −4θ is left of weights and biases, and a − b·e^θ = 2 − ½e^0.3 of log γ.
+        let want = [0.0, 0.0, 0.0, 0.0, 0.0, 0.5 * (2.0 - 0.5 * 0.3f64.exp() + 4.0 * 0.3)];
+        assert!(score.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-14), "{score:?}, not {want:?}");
+        // Half of the coordinates are not most of them.
+        let layout = Layout::new([("w", [3].as_slice()), ("b", &[3])]);
+        let halves = [4.0, 9.0].into_iter().enumerate();
+        let terms = halves.map(|(block, precision)| PriorTerm::Normal { block, precision }).collect();
+        let halves = Prior { terms };
+        assert_eq!(halves.isotropic_part(&layout), (0.0, halves.clone()));
+    }
 
     #[test]
     fn a_precision_of_no_weights_and_numbers_that_are_not_finite_are_no_prior() {

@@ -5,10 +5,11 @@
 //! method that keeps a deviation for each parameter. This is for `f32` on flex; elsewhere Burn's operations are used.
 
 use burn::tensor::Tensor;
-use pulp::{Simd, WithSimd};
+use pulp::Simd;
 
+use crate::elementwise::{VectorFunction, apply};
 use crate::mean::exp;
-use crate::simd::{dispatch, matrix, on_flex};
+use crate::simd::{matrix, on_flex};
 
 /// log(1 + e^x) of every element, off the tape, without overflow. Its relative error in `f32` on flex is at most 1e-6; there
 /// e^x is at least e^−80.
@@ -21,45 +22,32 @@ pub fn softplus(x: Tensor<2>) -> Tensor<2> {
     match on_flex.as_ref().and_then(|x| x.as_slice::<f32>()) {
         Some(values) => {
             let mut values = values.to_vec();
-            dispatch(Softplus { values: &mut values });
+            apply(Softplus, &mut values);
             matrix(values, shape)
         }
         None => x.clone().clamp_min(0.0) + x.abs().neg().exp().log1p(),
     }
 }
 
-struct Softplus<'a> {
-    values: &'a mut [f32],
-}
-
-impl WithSimd for Softplus<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (vectors, rest) = S::as_mut_simd_f32s(self.values);
-        for x in vectors {
-            *x = of_vector(simd, *x);
-        }
-        let last = of_vector(simd, simd.partial_load_f32s(rest));
-        simd.partial_store_f32s(rest, last);
-    }
-}
-
 /// max(x, 0) + log(1 + u) with u = e^−|x|. With s = u/(2 + u), at most 1/3, log(1 + u) = 2·artanh(s) = 2s·Σ s^2k/(2k + 1);
 /// eight terms leave out 1.4e-9 of it.
-#[inline(always)]
-fn of_vector<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    const SERIES: [f32; 8] = [1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0];
-    let positive = simd.max_f32s(x, simd.splat_f32s(0.0));
-    let u = exp(simd, simd.neg_f32s(simd.abs_f32s(x)));
-    let s = simd.div_f32s(u, simd.add_f32s(u, simd.splat_f32s(2.0)));
-    let square = simd.mul_f32s(s, s);
-    let mut sum = simd.splat_f32s(SERIES[0]);
-    for coefficient in &SERIES[1..] {
-        sum = simd.mul_add_f32s(sum, square, simd.splat_f32s(*coefficient));
+#[derive(Clone, Copy)]
+struct Softplus;
+
+impl VectorFunction for Softplus {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, x: S::f32s) -> S::f32s {
+        const SERIES: [f32; 8] = [1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0];
+        let positive = simd.max_f32s(x, simd.splat_f32s(0.0));
+        let u = exp(simd, simd.neg_f32s(simd.abs_f32s(x)));
+        let s = simd.div_f32s(u, simd.add_f32s(u, simd.splat_f32s(2.0)));
+        let square = simd.mul_f32s(s, s);
+        let mut sum = simd.splat_f32s(SERIES[0]);
+        for coefficient in &SERIES[1..] {
+            sum = simd.mul_add_f32s(sum, square, simd.splat_f32s(*coefficient));
+        }
+        simd.mul_add_f32s(simd.add_f32s(s, s), sum, positive)
     }
-    simd.mul_add_f32s(simd.add_f32s(s, s), sum, positive)
 }
 
 #[cfg(test)]

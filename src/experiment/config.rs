@@ -468,9 +468,8 @@ impl Config {
 
     /// The key that needs a value of the validation rows in every evaluated round, if there is one.
     pub(super) fn validation_key(&self) -> Option<&'static str> {
-        let by_plateau = matches!(self.lr_schedule, LrScheduleConfig::Plateau { .. });
         let patience = (self.stop.patience > 0).then_some("stop.patience");
-        patience.or(by_plateau.then_some("lr_schedule.kind = \"plateau\""))
+        patience.or_else(|| self.lr_schedule.validation_key())
     }
 }
 

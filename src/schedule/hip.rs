@@ -4,7 +4,7 @@
 
 use fedstein_schema::Accepts::{self, Choice};
 use fedstein_schema::Literal::Text as T;
-use fedstein_schema::{Interval, Kind, NumberOr, key};
+use fedstein_schema::{Interval, Kind, NumberOr, UnusedKeys, key};
 use serde::{Deserialize, Serialize};
 
 use super::informed::{BANDWIDTH, FLOOR, InformedConfig, KERNEL, ROWS};
@@ -82,6 +82,12 @@ impl ScheduleKind for HipConfig {
 
     fn is_informed(&self) -> bool {
         true
+    }
+
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        let why = "`schedule.negative` is not \"softmax\"";
+        let unused = UnusedKeys { keys: &["softmax_temperature"], why: why.into() };
+        if self.negative == NegativePolicy::Softmax { Vec::new() } else { vec![unused] }
     }
 
     fn build(&self, setup: ScheduleSetup) -> Box<dyn Schedule> {

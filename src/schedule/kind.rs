@@ -1,7 +1,7 @@
 //! The interface of the schedules that a config can name.
 
 use fedstein_schema::Literal::Int as I;
-use fedstein_schema::{COUNT, Key, key};
+use fedstein_schema::{COUNT, Key, UnusedKeys, key};
 
 use super::Schedule;
 use crate::random::Streams;
@@ -28,6 +28,11 @@ pub trait ScheduleKind {
     /// Whether the schedule asks the clients about their tilted densities.
     fn is_informed(&self) -> bool {
         false
+    }
+
+    /// The keys that have no effect, because of what others say.
+    fn unused_keys(&self) -> Vec<UnusedKeys> {
+        Vec::new()
     }
 
     /// Builds the schedule.

@@ -3,6 +3,8 @@
 //! The file of a schedule holds its configuration (one struct, which serde reads, and its keys), its selection rule and
 //! its tests. A line in the list below adds it to the configuration.
 
+use fedstein_schema::UnusedKeys;
+
 use super::Schedule;
 use super::hip::HipConfig;
 use super::kind::{ScheduleKind, ScheduleSetup};
@@ -29,6 +31,11 @@ impl ScheduleConfig {
     /// Whether the schedule asks the clients about their tilted densities.
     pub fn is_informed(&self) -> bool {
         self.as_dyn().is_informed()
+    }
+
+    /// The keys that have no effect, because of what others say.
+    pub fn unused_keys(&self) -> Vec<UnusedKeys> {
+        self.as_dyn().unused_keys()
     }
 
     /// Builds the schedule.

@@ -60,6 +60,8 @@ fn keys_of_densities_and_predictives_that_are_not_used_are_noted() {
 fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
     let late = "faults = { kinds = [\"straggler\"], delay = ";
     let asked = "faults.kinds = [\"dropout\"]\nfaults.requests = ";
+    let hip = "schedule.kind = \"hip\"\nschedule.softmax_temperature = 2.0";
+    let trimmed = "federation.robust = \"trimmed\"\nschedule.clients = 5";
     assert!(!notes("optimizer.reset = \"never\"").contains("optimizer.reset"));
     for (key, text, counterpart) in [
         ("calibration.level", "calibration.level = 0.8", "partition.calibration = 0.2"),
@@ -73,6 +75,9 @@ fn keys_without_their_counterpart_are_noted_and_with_it_are_not() {
         ("faults.requests", &format!("{asked}[\"question\"]"), "evaluation.discrepancy = true"),
         ("optimizer.reset", "optimizer.reset = \"never\"\noptimizer.kind = \"sgd\"", ""),
         ("optimizer.reset", "optimizer.reset = \"never\"\nalgorithm.kind = \"svgd\"", ""),
+        ("schedule.softmax_temperature", hip, "schedule.negative = \"softmax\""),
+        ("federation.robust_clip", "federation.robust_clip = 2.0", "federation.robust = \"norm-clip\""),
+        ("federation.robust_trim", "federation.robust_trim = 0.4\nalgorithm.kind = \"fedavg\"", trimmed),
         ("faults.delay", &format!("federation.deadline = 30.0\n{late}5.0 }}"), ""),
     ] {
         let alone = notes(text);

@@ -3,8 +3,7 @@
 use fedstein_schema::{ConfigError, did_you_mean, list};
 
 use super::{
-    ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, OptimizerConfig, Own,
-    RobustRule, Rotate,
+    ClassWeights, Config, EvaluationRows, FaultsConfig, FederationConfig, LrScheduleConfig, Own, RobustRule, Rotate,
 };
 use crate::algorithm::{Algorithm, Capabilities, Replies, kinds_that};
 use crate::datasets::{DataProperties, SchemeProperties};
@@ -271,8 +270,7 @@ impl Config {
 
     /// Checks that a step size in an algorithm's own formulas equals the optimiser's.
     fn optimizer_conflict(&self, algorithm: &str, can: Capabilities) -> Option<String> {
-        let plain = matches!(self.optimizer, OptimizerConfig::Sgd { .. });
-        (can.plain_gradient_steps && !plain).then(|| {
+        (can.plain_gradient_steps && !self.optimizer.is_plain()).then(|| {
             format!("algorithm kind `{algorithm}` is defined by plain gradient steps; it needs optimizer kind `sgd`")
         })
     }

@@ -2,7 +2,7 @@
 
 use fedstein_schema::Accepts::{Bool, Choice, Float};
 use fedstein_schema::Literal::{Bool as B, Float as F, Int as I, Text as T};
-use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, POSITIVE, Section, key};
+use fedstein_schema::{COUNT, COUNT_OR_ZERO, Interval, Key, POSITIVE, Section, UnusedKeys, key};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Wire;
@@ -44,6 +44,18 @@ fedstein_schema::words! {
         Median = "median",
         /// The mean of the values without the extreme ones at either end.
         Trimmed = "trimmed",
+    }
+}
+
+impl FederationConfig {
+    /// The keys that have no effect, because of what others say.
+    pub(super) fn unused_keys(&self) -> Vec<UnusedKeys> {
+        let of_rule = |rule: RobustRule, keys: &'static [&'static str]| {
+            let why = format!("`federation.robust` is not \"{}\"", rule.word());
+            (self.robust != rule).then_some(UnusedKeys { keys, why })
+        };
+        let unused = [of_rule(RobustRule::NormClip, &["robust_clip"]), of_rule(RobustRule::Trimmed, &["robust_trim"])];
+        unused.into_iter().flatten().collect()
     }
 }
 

@@ -35,6 +35,16 @@ pub enum LrScheduleConfig {
     },
 }
 
+impl LrScheduleConfig {
+    /// The key that needs a value of the validation rows in every evaluated round, if it does.
+    pub(super) fn validation_key(&self) -> Option<&'static str> {
+        match self {
+            Self::Constant | Self::Cosine { .. } | Self::Step { .. } => None,
+            Self::Plateau { .. } => Some("lr_schedule.kind = \"plateau\""),
+        }
+    }
+}
+
 const SHARE: Accepts = Float(Interval::INSIDE_UNIT);
 
 const FACTOR: Key = key("factor", SHARE, F(0.5), "What the step size is multiplied by.");

@@ -156,6 +156,14 @@ impl OptimizerConfig {
         }
     }
 
+    /// Whether a step is ε times the direction, without averages of earlier ones.
+    pub(super) fn is_plain(&self) -> bool {
+        match self {
+            Self::Adagrad { .. } | Self::AdagradSum { .. } | Self::Rmsprop { .. } | Self::Adam { .. } => false,
+            Self::Sgd { .. } => true,
+        }
+    }
+
     /// The step size ε.
     pub fn lr(&self) -> f64 {
         match self {

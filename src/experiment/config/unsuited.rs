@@ -5,7 +5,6 @@ use fedstein_schema::{Given, Resolved};
 use super::{Config, LrScheduleConfig, Own, Preset};
 use crate::algorithm::Replies;
 use crate::datasets::{DataConfig, ModelCard, note_on_event};
-use crate::models::ModelConfig;
 
 /// Step sizes below this are slow for a logistic regression.
 const SLOW: f64 = 0.01;
@@ -38,9 +37,11 @@ impl Config {
     fn without_constant(&self, own: Own) -> Option<String> {
         let is_own = own.data.is_some() || self.data().is_ok_and(|data| data.reading().is_some());
         (is_own && !own.model && !self.model.has_constant()).then(|| {
-            "`blr` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
-             0.5, however rare a class is; `model.bias = true` adds one"
-                .to_owned()
+            format!(
+                "`{}` has no constant term, as in the papers: a row whose features are all 0 after scaling gets the probability \
+                 0.5, however rare a class is; `model.bias = true` adds one",
+                self.model.kind().name
+            )
         })
     }
 
@@ -63,14 +64,15 @@ impl Config {
 
     /// A note where a logistic regression has the step size of networks, and nobody has said so.
     fn slow_regression(&self, given: &[Given], own: Own) -> Option<String> {
-        let is_blr = matches!(self.model, ModelConfig::Blr(_)) && !own.model;
+        let is_logistic = self.model.is_logistic_regression() && !own.model;
         let is_chosen = self.preset != Preset::Sound || given.iter().any(|key| key.path == "optimizer.lr");
         let steps = self.algorithm.capabilities().scheduled_steps && self.optimizer.lr() < SLOW;
-        (is_blr && steps && !is_chosen).then(|| {
+        (is_logistic && steps && !is_chosen).then(|| {
             format!(
-                "`optimizer.lr` = {} is a step size for networks; `blr` may need many more rounds with it than with 0.05, that of \
+                "`optimizer.lr` = {} is a step size for networks; `{}` may need many more rounds with it than with 0.05, that of \
                  the papers' logistic regressions",
-                self.optimizer.lr()
+                self.optimizer.lr(),
+                self.model.kind().name
             )
         })
     }

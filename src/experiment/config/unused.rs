@@ -2,12 +2,11 @@
 
 use fedstein_schema::{NumberOr, UnusedKeys, list};
 
-use super::{Config, OptimizerConfig, Own, RobustRule, Rotate, SameKde, is_of_data_set};
+use super::{Config, Own, Rotate, SameKde, is_of_data_set};
 use crate::algorithm::{Algorithm, AlgorithmConfig};
 use crate::datasets::DataConfig;
 use crate::federation::faults::Fault;
 use crate::protocol::RequestKind;
-use crate::schedule::{NegativePolicy, ScheduleConfig};
 
 /// Keys of `[faults]` that say how the faults of `faults.kinds` happen.
 const OF_FAULTS: &[&str] = &["faults.requests", "faults.share", "faults.probability", "faults.factor", "faults.delay"];
@@ -24,6 +23,11 @@ fn is_of(path: &str, section: &str, keys: &[&str]) -> bool {
     path.split_once('.').is_some_and(|(of, key)| of == section && keys.contains(&key))
 }
 
+/// The unused keys of a section, each with the section's name.
+fn of_section(section: &'static str, unused: Vec<UnusedKeys>) -> impl Iterator<Item = (&'static str, UnusedKeys)> {
+    unused.into_iter().map(move |unused| (section, unused))
+}
+
 /// Whether keys have no effect; the keys, where one that ends in a point is a whole section; and why.
 type Rule = (bool, &'static [&'static str], String);
 
@@ -34,10 +38,10 @@ impl Config {
     /// - `changed`: the keys that do not have their default, as `section.key`.
     /// - `own`: what the program brings.
     pub(super) fn without_effect(&self, changed: &[String], own: Own) -> Vec<String> {
-        let by_rule = |(_, keys, why): Rule| {
+        let by_rule = |(is_unused, keys, why): Rule| {
             let is_one =
                 |path: &str| keys.iter().any(|key| path == *key || (key.ends_with('.') && path.starts_with(*key)));
-            noted(changed, is_one, &why)
+            noted(changed, |path| is_unused && is_one(path), &why)
         };
         let data = own.data.or_else(|| Some(self.data().ok()?.properties()));
         let is_classification = data.is_some_and(|data| data.is_classification());
@@ -49,21 +53,24 @@ impl Config {
         of_model.retain(|unused| !unused.keys.iter().all(|key| by_role.iter().any(|(keys, _)| keys.contains(key))));
         let by_role =
             by_role.into_iter().filter_map(|(keys, why)| noted(changed, |path| is_of(path, "model", &keys), &why));
-        let of_kinds = self.algorithm.unused_keys().into_iter().map(|unused| ("algorithm", unused));
-        let of_kinds = of_kinds.chain(of_model.into_iter().map(|unused| ("model", unused)));
+        let by_schedule = if own.selection { Vec::new() } else { self.schedule.unused_keys() };
         // The divergence of a toy's particles has the same bandwidth (`evaluation.kde_bandwidth` = "same").
         let is_toy = data.is_some_and(|data| data.is_toy());
         let follows = matches!(self.evaluation.kde_bandwidth, NumberOr::Rule(SameKde::Same));
         let has_use = |path: &str| is_toy && follows && path == "algorithm.kde_bandwidth";
-        let of_kind = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
+        let by_keys = |(section, UnusedKeys { keys, why }): (&str, UnusedKeys)| {
             noted(changed, |path| is_of(path, section, keys) && !has_use(path), &why)
         };
         let of_data_set = |path: &str| own.data.is_some() && is_of_data_set(path);
         let of_schedule = |path: &str| own.selection && path.starts_with("schedule.") && path != "schedule.clients";
-        let rules = self.rules(own).into_iter().filter(|(is_unused, ..)| *is_unused).filter_map(by_rule);
-        rules
+        let of_algorithm = self.rules_of_algorithm(own).into_iter().filter_map(by_rule);
+        of_algorithm
+            .chain(of_section("schedule", by_schedule).filter_map(by_keys))
+            .chain(of_section("federation", self.federation.unused_keys()).filter_map(by_keys))
+            .chain(self.rules(own).into_iter().filter_map(by_rule))
             .chain(by_role)
-            .chain(of_kinds.filter_map(of_kind))
+            .chain(of_section("algorithm", self.algorithm.unused_keys()).filter_map(by_keys))
+            .chain(of_section("model", of_model).filter_map(by_keys))
             .chain(noted(changed, of_data_set, "the rows are the program's own"))
             .chain(noted(changed, of_schedule, "the program selects the clients"))
             .collect()
@@ -105,7 +112,8 @@ impl Config {
         roles.iter().enumerate().map(of_role).collect()
     }
 
-    fn rules(&self, own: Own) -> Vec<Rule> {
+    /// Rules that depend on what the algorithm does.
+    fn rules_of_algorithm(&self, own: Own) -> Vec<Rule> {
         let (can, name) = (self.algorithm.capabilities(), self.algorithm.name());
         let is_known = self.knows_algorithm();
         let own_steps = is_known && !can.scheduled_steps;
@@ -113,15 +121,10 @@ impl Config {
         // By this kernel's median rule.
         let compares = self.compares_clients() || own.selection;
         let alone = interact && self.algorithm.particles() == 1;
-        let negative = match &self.schedule {
-            ScheduleConfig::Hip(hip) => Some(hip.negative),
-            _ => None,
-        };
-        let robust = self.federation.robust;
-        let rules: Vec<Rule> = vec![
+        vec![
             (own_steps, &["optimizer."], format!("algorithm kind `{name}` has steps of its own")),
             (
-                !own_steps && matches!(self.optimizer, OptimizerConfig::Sgd { .. }),
+                !own_steps && self.optimizer.is_plain(),
                 &["optimizer.reset"],
                 "optimizer kind `sgd` has no averages".into(),
             ),
@@ -156,21 +159,12 @@ impl Config {
                 &["schedule."],
                 format!("algorithm kind `{name}` chooses the clients of a round itself"),
             ),
-            (
-                !own.selection && negative != Some(NegativePolicy::Softmax),
-                &["schedule.softmax_temperature"],
-                "`schedule.negative` is not \"softmax\"".into(),
-            ),
-            (
-                robust != RobustRule::NormClip,
-                &["federation.robust_clip"],
-                "`federation.robust` is not \"norm-clip\"".into(),
-            ),
-            (
-                robust != RobustRule::Trimmed,
-                &["federation.robust_trim"],
-                "`federation.robust` is not \"trimmed\"".into(),
-            ),
+        ]
+    }
+
+    /// The other rules.
+    fn rules(&self, own: Own) -> Vec<Rule> {
+        let rules: [Rule; 2] = [
             (own.model, &["model."], "the model is the program's own".into()),
             (self.validation_key().is_none(), &["stop.metric"], "nothing looks at the validation rows".into()),
         ];
