@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import fedstein
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import Predictions
 from fedstein import calibration
@@ -119,3 +120,28 @@ def test_a_label_for_each_row_and_a_name_of_the_binning_are_asked_for() -> None:
         calibration.ece(rows, [0, 1, 1], binning=3)  # type: ignore[arg-type]
     with pytest.raises(fedstein.DataError, match='binning is "x"; it must be "width" or "mass"'):
         calibration.mce(rows, [0, 1, 1], binning="x")  # type: ignore[arg-type]
+
+
+def test_a_column_of_means_is_of_rows_and_beside_one_target_of_members() -> None:
+    rng = np.random.default_rng(6)
+    mean, sd, y = rng.normal(size=30), rng.uniform(0.5, 2, size=30), rng.normal(size=30)
+    # The closed form for one Gaussian (Gneiting & Raftery 2007, equation 21).
+    z = (y - mean) / sd
+    crps = (sd * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))).mean()
+    for columns in (
+        (mean[:, None], sd[:, None], y[:, None]),
+        (mean[:, None], sd, y),
+        tuple(pd.DataFrame({"x": values}) for values in (mean, sd, y)),
+    ):
+        assert calibration.crps(*columns) == pytest.approx(crps, rel=1e-12)
+        assert calibration.pit(*columns) == pytest.approx(stats.norm.cdf(y, mean, sd), abs=1e-14)
+        low, high = stats.norm.interval(0.8, mean, sd)
+        found = calibration.interval_coverage(*columns, levels=[0.8])
+        assert found.coverage[0] == ((low <= y) & (y <= high)).mean()
+        report = fedstein.report_regression(*columns)
+        assert report.rows == 30 and report.nll == pytest.approx(-stats.norm(mean, sd).logpdf(y).mean(), rel=1e-12)
+    # Members of one row: the mean of their distribution functions.
+    assert calibration.pit(mean[:, None], sd[:, None], [0.3]) == pytest.approx(stats.norm.cdf(0.3, mean, sd).mean())
+    assert fedstein.report_regression(mean[:, None], sd[:, None], [0.3]).table()["particles"] == 30
+    with pytest.raises(fedstein.DataError, match=r"targets have the shape \[29\]; with these means it must be \[30\]"):
+        calibration.crps(mean[:, None], sd[:, None], y[:29])

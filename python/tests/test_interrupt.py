@@ -246,3 +246,30 @@ ended()
 assert not Path("run").exists()
 """
     run(script, text, tmp_path / "tmp")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it finds threads in /proc")
+def test_a_fit_that_keeps_no_checkpoint_does_not_wait_for_its_rounds_end(script: Script, tmp_path: Path) -> None:
+    text = """
+from fedstein.sklearn import FedsteinClassifier
+X, y = np.random.default_rng(0).normal(size=(400, 5)), np.arange(400) % 2
+def slow(rounds, **config):
+    return FedsteinClassifier(rounds=rounds, config={"algorithm.local_steps": 10_000, **config}, random_state=0)
+model = slow(1)
+error = interrupted(lambda: model.fit(X, y), after=1.0)
+assert type(error) is fedstein.Interrupted and error.resume is None, repr(error)
+assert str(error) == "interrupted; with checkpoint.enabled = false there is no checkpoint to resume from", error
+assert not hasattr(model, "run_") and not any(Path(tempfile.gettempdir()).iterdir())
+ended()
+assert not any(Path(tempfile.gettempdir()).iterdir())
+# With checkpoints it ends at its round's end, and there is one.
+ctrl_c(0.3)
+try:
+    slow(1000, **{"checkpoint.enabled": True, "algorithm.local_steps": 2000}).fit(X, y)
+except fedstein.Interrupted as error:
+    assert (error.resume / "checkpoint").is_dir(), error
+    shutil.rmtree(error.resume)
+else:
+    raise AssertionError("not interrupted")
+"""
+    run(script, text, tmp_path / "tmp")

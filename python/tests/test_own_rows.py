@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -445,3 +446,54 @@ def test_an_interrupted_run_on_own_rows_says_that_it_needs_them() -> None:
     with pytest.raises(fedstein.Interrupted, match=r'resume with fedstein\.resume\("part", data=\.\.\.\)$') as caught:
         fedstein.train(data=fedstein.Data(X, y), out="part", progress=stop, **{**SMALL, "rounds": 1000})
     assert caught.value.resume == Path("part")
+
+
+def test_texts_that_are_not_unicode_are_refused_by_their_place() -> None:
+    X, y, _ = trees(20)
+    # What Python makes of a file in Latin-1 with errors="surrogateescape".
+    strange = b"caf\xe9".decode("utf-8", "surrogateescape")
+    two = np.array(["a", strange] * 10)
+    p = np.tile([0.3, 0.7], (20, 1))
+    lone = r"'caf\\udce9' has a lone surrogate, and is no Unicode text; read its file with the encoding that it has$"
+    for build, what in (
+        (lambda: fedstein.Data(X, two), "labels"),
+        (lambda: fedstein.Data(X, y, clients=two), "clients"),
+        (lambda: fedstein.Data(pd.DataFrame(X, columns=["a", strange, "c"]), y), "features"),
+        (lambda: fedstein.Data(X, y, feature_names=["a", strange, "c"]), "feature_names"),
+        (lambda: fedstein.Data(X, y, name=strange), "name"),
+        (lambda: fedstein.report(p, two, classes=["a", strange]), "classes"),
+        (lambda: fedstein.report(pd.DataFrame(p, columns=["a", strange]), two), "columns"),
+        (lambda: fedstein.report(p, [0, 1] * 10, groups=two), "groups"),
+        (lambda: fedstein.report(p, [0, 1] * 10, title=strange), "title"),
+    ):
+        with pytest.raises(fedstein.DataError, match=f"^{what}: {lone}"):
+            build()
+    # Which rows belong together has no names.
+    assert repr(fedstein.Data(X, y, groups=two, test=0.5)).startswith("Data(10 training rows")
+    assert fedstein.report(p, [0, 1] * 10, clusters=two).rows == 20
+    for config, message in (
+        ({"name": strange}, r"^`name` cannot be 'caf\\udce9'; it has a lone surrogate"),
+        ({"data": {"path": strange}}, r"^`data.path` cannot be 'caf\\udce9'; it has a lone surrogate"),
+        ({strange: 1}, r"^'caf\\udce9' is not the name of a key"),
+        (f"name = '{strange}'", "^config: the text has a lone surrogate"),
+        ("\ud800.toml", r"^config is '\\ud800.toml'; no file can have this name"),
+    ):
+        with pytest.raises(fedstein.ConfigError, match=message):
+            fedstein.train(config, progress=False)
+    for call in (fedstein.open, fedstein.resume, fedstein.report(p, [0, 1] * 10).save):
+        with pytest.raises(fedstein.ConfigError, match="no file can have this name"):
+            call("\ud800")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_file_whose_name_is_not_unicode_is_a_config() -> None:
+    X, y, _ = trees()
+    file, out = (os.fsdecode(name) for name in (b"caf\xe9.toml", b"caf\xe9"))
+    Path(file).write_text("rounds = 1\nmodel.hidden = [4]\nspeed = 3\n")
+    with pytest.raises(fedstein.ConfigError, match="caf\ufffd.toml, line 3: unknown key `speed`"):
+        fedstein.train(file, progress=False)
+    Path(file).write_text("rounds = 1\nmodel.hidden = [4]\n")
+    run = fedstein.train(file, data=fedstein.Data(X, y), out=out, progress=False)
+    assert np.array_equal(fedstein.open(out).predictions, run.predictions)
+    longer = fedstein.resume(out, data=fedstein.Data(X, y), progress=False, rounds=2)
+    assert len(longer.rounds["nll"]) == 2

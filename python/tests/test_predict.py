@@ -190,6 +190,7 @@ def test_a_run_on_a_table_with_texts_predicts_tables_of_pandas_and_polars(comman
             r"^rows: row 1, column 3 \(dose\): `x` is not .*; a missing value is None or NaN$",
         ),
         (dated.assign(smokes="maybe"), r"^rows: row 0, column 4 \(smokes\): `maybe`"),
+        (dated.assign(ward=["a", "b", "c", "\udce9"]), r"^rows: row 3, column 'ward': '\\udce9' has a lone surrogate"),
     ):
         with pytest.raises(fedstein.DataError, match=words):
             run.predict(wrong)

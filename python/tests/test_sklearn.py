@@ -90,6 +90,26 @@ def test_methods_without_particles_are_fitted_too() -> None:
         assert (model.run_.config["stop"]["patience"] > 0) == (kind == "fedavg")
 
 
+def test_models_without_hidden_layers_are_fitted_too() -> None:
+    X, y = load_iris(return_X_y=True)
+    # The first species is separable from the others by a line, and a logistic regression is enough.
+    config = {"model": {"kind": "blr", "bias": True}, "optimizer.lr": 0.1}
+    line = FedsteinClassifier(hidden=None, rounds=3, random_state=0, config=config).fit(X, y > 0)
+    # A weight for each feature, one for the bias, and the precision.
+    assert line.score(X, y > 0) == 1 and sum(block[0].size for block in line.run_.particles.values()) == 6
+    layers = {"model": {"kind": "stack", "layers": ["dense 6", "relu"]}}
+    model = FedsteinRegressor(hidden=None, rounds=1, config=layers).fit(X, X[:, 0])
+    assert model.run_.config["model"]["layers"] == ["dense 6", "relu"]
+    for of in (config, layers):
+        kind = of["model"]["kind"]
+        with pytest.raises(
+            fedstein.ConfigError, match=rf"^hidden=\(4,\): `{kind}` has no `hidden` layers; set hidden=None$"
+        ):
+            FedsteinClassifier(hidden=(4,), config=of).fit(X, y > 0)
+    with pytest.raises(fedstein.ConfigError, match="^particles=20: `fedavg` has no particles; set particles=None$"):
+        FedsteinClassifier(config={"algorithm.kind": "fedavg"}).fit(X, y)
+
+
 def test_an_estimator_with_particles_says_how_a_method_without_them_is_fitted() -> None:
     X, y = load_iris(return_X_y=True)
     message = "^particles=20: `fedavg` has no particles; set particles=None$"
@@ -179,3 +199,19 @@ def test_keys_of_the_config_are_those_of_the_run() -> None:
     ):
         with pytest.raises(fedstein.ConfigError, match=message):
             FedsteinClassifier(**parameters).fit(X, y)
+
+
+def test_what_a_mask_hides_is_not_taken() -> None:
+    X, y = load_iris(return_X_y=True)
+    hidden, labels = np.ma.masked_greater(X, 7.0), np.ma.masked_equal(y, 1)
+    # Row 102 has the first feature above 7, and row 50 the first label 1.
+    for estimator in (FedsteinClassifier(rounds=1, hidden=(4,)), FedsteinRegressor(rounds=1, hidden=(4,))):
+        with pytest.raises(fedstein.DataError, match="^X: row 102 is masked, and has no value"):
+            estimator.fit(hidden, y)
+        with pytest.raises(fedstein.DataError, match="^y: row 50 is masked, and has no value"):
+            estimator.fit(X, labels)
+        # Nothing is hidden.
+        estimator.fit(np.ma.array(X), y)
+        for predict in (estimator.predict, estimator.predict_uncertainty):
+            with pytest.raises(fedstein.DataError, match="^X: row 102 is masked"):
+                predict(hidden)

@@ -7,7 +7,7 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,8 @@ StrPath = str | os.PathLike[str]
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
     """The values as a numpy array; `what` names them in messages."""
+    refuse_masked(values, what)
     if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            row = int(np.argwhere(np.ma.getmaskarray(values))[0][0]) if values.ndim else 0
-            raise DataError(f"{what}: row {row} is masked, and has no value; leave such rows out, or fill them")
         return np.asarray(values.data)
     if isinstance(values, np.ndarray):
         # A matrix has two dimensions whatever is taken of it.
@@ -55,6 +53,19 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
         raise
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise DataError(f"{what}: {type(values).__name__} does not become an array: {error}") from error
+
+
+def refuse_masked(values: Any, what: str) -> None:
+    """Check that no value of a masked array is masked.
+
+    Raises
+    ------
+    DataError
+        One is; its row is named.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0]) if values.ndim else 0
+        raise DataError(f"{what}: row {row} is masked, and has no value; leave such rows out, or fill them")
 
 
 def refuse_lazy(values: Any, what: str) -> None:
@@ -107,6 +118,19 @@ def as_probabilities(values: Any) -> FloatArray:
     """Probabilities, [n, C] or [n]; a column [n, 1] counts as [n]."""
     array = as_floats(values, "probabilities")
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def as_gaussians(mean: Any, sd: Any, targets: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means and standard deviations, [n] or [N, n], and targets, [n]; a column [n, 1] counts as [n]."""
+    values = as_floats(as_vector(targets, "targets"), "targets")
+
+    def of_rows(given: Any, what: str) -> FloatArray:
+        array = as_floats(given, what)
+        # Beside one target a column has the members of one row.
+        is_column = array.ndim == 2 and array.shape[1] == 1 and len(values) != 1
+        return array[:, 0] if is_column else array
+
+    return of_rows(mean, "means"), of_rows(sd, "standard deviations"), values
 
 
 def refuse_dates(array: NDArray[Any], what: str) -> None:
@@ -405,7 +429,34 @@ def as_text(value: Any, what: str) -> str:
     """
     if not isinstance(value, str):
         raise DataError(f"{what}: {value!r} must be a text")
-    return value
+    return as_texts([value], what)[0]
+
+
+def as_texts(values: Iterable[Any], what: str) -> list[str]:
+    """The texts of names.
+
+    Raises
+    ------
+    DataError
+        One has a lone surrogate.
+    """
+    texts = [str(value) for value in values]
+    strange = next((text for text in texts if not is_unicode(text)), None)
+    if strange is not None:
+        raise DataError(f"{what}: {strange!r} {LONE}; read its file with the encoding that it has")
+    return texts
+
+
+LONE = "has a lone surrogate, and is no Unicode text"
+
+
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 has the text. It has no lone surrogates, such as those of `errors="surrogateescape"`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_path(value: Any, what: str) -> Path:
@@ -418,6 +469,10 @@ def as_path(value: Any, what: str) -> Path:
     """
     if not isinstance(value, (str, os.PathLike)):
         raise ConfigError(f"{what} is {value!r}; it must be a path")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{what} is {value!r}; no file can have this name: {error}") from error
     return Path(value)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import as_vector, is_missing
+from ._arrays import LONE, as_vector, is_missing, is_unicode
 from ._data import columns_of, in_order_of
 from ._fedstein import DataError, Finished
 
@@ -80,7 +80,11 @@ def _texts(column: Any, name: Any, data: Mapping[str, Any], categories: list[str
     is_short = values.dtype.kind == "f" and values.dtype.itemsize < 8
     cells = list(values) if is_short else values.tolist()
     words = {value: _word(value, categories) for value in (False, True)}
-    return [_text(cell, data["decimal"], data["date_format"], words) for cell in cells]
+    texts = [_text(cell, data["decimal"], data["date_format"], words) for cell in cells]
+    strange = next((row for row, text in enumerate(texts) if not is_unicode(text)), None)
+    if strange is not None:
+        raise DataError(f"rows: row {strange}, column {name!r}: {texts[strange]!r} {LONE}")
+    return texts
 
 
 def _word(value: bool, categories: list[str]) -> str:

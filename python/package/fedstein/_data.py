@@ -19,6 +19,7 @@ from ._arrays import (
     as_indices,
     as_names,
     as_text,
+    as_texts,
     as_units,
     as_vector,
     as_whole,
@@ -187,6 +188,8 @@ class Data:
         if feature_names is not None:
             names = [as_text(each, "feature_names") for each in as_names(feature_names, "feature_names")]
             _refuse_names_of_others(names, own_names)
+        elif names is not None:
+            names = as_texts(names, "features")
         targets = as_vector(y, "y")
         refuse_dates(targets, "y")
         test_targets = None if held_out is None else as_vector(held_out[1], "test y")
@@ -224,7 +227,7 @@ class Data:
             if self.classes is None:
                 values = np.ascontiguousarray(as_floats(targets, "y"), dtype=np.float64)
             else:
-                labels = (as_indices(targets, self.classes), [str(label) for label in self.classes])
+                labels = (as_indices(targets, self.classes), as_texts(self.classes, of_y))
             named_clients = None if of_clients is None else (of_clients, assigned.names)
             return RawRows(name, features, shape, names, labels, values, named_clients, of_groups)
 
@@ -352,7 +355,7 @@ def _clients_of(clients: Any, held_out: tuple[Any, ...] | None) -> _Assigned:
     if test is not None:
         refuse_missing(test, "test clients")
     known = _distinct(train, test, "clients")
-    texts = [str(client) for client in known]
+    texts = as_texts(known, "clients")
     return _Assigned(
         known,
         # Where two have one name, there are numbers only.

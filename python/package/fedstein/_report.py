@@ -16,15 +16,15 @@ from ._arrays import (
     Names,
     StrPath,
     as_bins,
-    as_floats,
+    as_gaussians,
     as_groups,
     as_labels,
     as_names,
     as_path,
     as_probabilities,
     as_text,
+    as_texts,
     as_units,
-    as_vector,
     counted,
     in_order_of_categories,
     refuse_labels_of_other_rows,
@@ -338,7 +338,7 @@ def report(
         classes = as_names(classes, "classes")
         if columns is not None:
             probabilities = table_of(classes, probabilities)
-        names = [str(name) for name in classes]
+        names = as_texts(classes, "classes")
     array = as_probabilities(probabilities)
     if classes is not None:
         width = array.shape[-1] if array.ndim > 1 else 2
@@ -346,7 +346,7 @@ def report(
             raise DataError(f"classes has {counted(len(classes), 'name')}; the probabilities have {width} columns")
         indices = places_in_classes(labels, classes)
     elif columns is not None:
-        indices, names = places_in_columns(labels, columns), [str(name) for name in columns]
+        indices, names = places_in_columns(labels, columns), as_texts(columns, "columns")
     else:
         indices = as_labels(labels)
     refuse_labels_of_other_rows(array, indices)
@@ -367,7 +367,8 @@ def _names_of_columns(probabilities: Any) -> list[Any] | None:
 
 
 def _groups(values: Any, rows: int) -> tuple[list[str], NDArray[np.int64]]:
-    return in_order_of_categories(values, as_groups(values, rows))
+    names, of = in_order_of_categories(values, as_groups(values, rows))
+    return as_texts(names, "groups"), of
 
 
 def report_regression(
@@ -384,7 +385,8 @@ def report_regression(
     Parameters
     ----------
     mean, sd : array_like, [n] or [N, n]
-        Means and standard deviations; with two dimensions, of the N equally likely members of an ensemble.
+        Means and standard deviations; with two dimensions, of the N equally likely members of an ensemble. A column,
+        [n, 1], counts as [n].
     targets : array_like, [n]
         The true values.
     groups : array_like, [n], optional
@@ -404,8 +406,7 @@ def report_regression(
     DataError
         The shapes do not fit together, a number is not finite, or a standard deviation is not greater than 0.
     """
-    means, sds = as_floats(mean, "means"), as_floats(sd, "standard deviations")
-    values = as_floats(as_vector(targets, "targets"), "targets")
+    means, sds, values = as_gaussians(mean, sd, targets)
     of = None if groups is None else _groups(groups, len(values))
     together = None if clusters is None else as_units(clusters, len(values), "clusters")
     return Report(Scored.real(means, sds, values, 15, as_text(title, "title"), of, together))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, StrPath, as_bins, as_flag, as_level, as_path, as_text, counted
+from ._arrays import LONE, FloatArray, StrPath, as_bins, as_flag, as_level, as_path, as_text, counted, is_unicode
 from ._cells import features_of_cells
 from ._data import Data, RunWarning, features_of, in_order_of
 from ._fedstein import ConfigError, DataError, Finished, Interrupted, Plan
@@ -550,7 +550,7 @@ def resume(
             f"fedstein.resume({str(path)!r}, data=fedstein.Data(...))"
         )
     file = directory / "config.toml"
-    plan = Plan((str(file), _read(file)), _assignments(keys), _rows(data), resumes=True)
+    plan = Plan((_readable(file), _read(file)), _assignments(keys), _rows(data), resumes=True)
     return _execute(plan, data, path, force=False, resume=True, progress=progress, data_dir=data_dir)
 
 
@@ -648,24 +648,35 @@ def _source(config: StrPath | Mapping[str, Any] | None) -> tuple[tuple[str, str]
     if isinstance(config, Mapping):
         return ("the config", ""), _assignments(config)
     if isinstance(config, str) and ("=" in config or "\n" in config) and not os.path.exists(config):
+        if not is_unicode(config):
+            raise ConfigError(f"config: the text {LONE}")
         return ("the config", config), []
     if isinstance(config, Data):
         raise ConfigError("config is a Data; pass it as data=")
     if not isinstance(config, (str, os.PathLike)):
         raise ConfigError(f"config is a {type(config).__name__}; it must be a path, TOML text or a dict")
-    return (str(config), _read(Path(config))), []
+    file = as_path(config, "config")
+    return (_readable(file), _read(file)), []
+
+
+def _readable(file: Path) -> str:
+    """A path as a text in messages, also where its bytes are none."""
+    return os.fsencode(file).decode("utf-8", "replace")
 
 
 def _assignments(keys: Mapping[str, Any]) -> list[str]:
     """`key=value` of every key, with values as TOML; a dict under a name without a dot has the keys of a section."""
     found = []
     for key, value in keys.items():
-        if not isinstance(key, str) or "=" in key:
+        if not isinstance(key, str) or "=" in key or not is_unicode(key):
             raise ConfigError(f"{key!r} is not the name of a key")
         if isinstance(value, Mapping) and value and "." not in key:
             found += _assignments({f"{key}.{name}": of for name, of in value.items()})
         else:
-            found.append(f"{key}={_toml(key, value)}")
+            text = _toml(key, value)
+            if not is_unicode(text):
+                raise ConfigError(f"`{key}` cannot be {value!r}; it {LONE}")
+            found.append(f"{key}={text}")
     return found
 
 
@@ -720,6 +731,8 @@ def _execute(
     shown = _Shown(progress, without)
     for note in plan.notes():
         shown("note", "", note)
+    # It would leave nothing of the rounds before, and need not wait for the end of this one.
+    shown.ends_at_once = directory is None and not tomllib.loads(plan.to_toml())["checkpoint"]["enabled"]
     temporary = tempfile.mkdtemp(prefix="fedstein-") if directory is None else None
     path = Path(temporary or "", "run") if directory is None else directory
     try:
@@ -768,6 +781,8 @@ class _Shown:
 
     def __init__(self, progress: Progress, without: str | None = None) -> None:
         self._without = without
+        # Whether a run without a bar ends at the first Ctrl-C, and not at its round's end.
+        self.ends_at_once = False
         self._callback = progress if callable(progress) else None
         self._lines = progress is True
         self._handle: Any = None
@@ -781,6 +796,13 @@ class _Shown:
             self._pretty = show.Pretty
 
     def __call__(self, kind: str, value: Any, text: str) -> None:
+        if kind == "stopping" and self.ends_at_once:
+            # What is raised here ends the run as a second Ctrl-C does.
+            interrupted = Interrupted(
+                "interrupted; with checkpoint.enabled = false there is no checkpoint to resume from"
+            )
+            interrupted.resume = None
+            raise interrupted
         if kind == "note":
             if self._without is None or not re.search(self._without, text):
                 _warn(text)

@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _fedstein
-from ._arrays import FloatArray, as_bins, as_floats, as_labels, as_probabilities, as_text, refuse_labels_of_other_rows
+from ._arrays import (
+    FloatArray,
+    as_bins,
+    as_floats,
+    as_gaussians,
+    as_labels,
+    as_probabilities,
+    as_text,
+    refuse_labels_of_other_rows,
+)
 from ._fedstein import DataError
 
 __all__ = [
@@ -156,7 +165,8 @@ def crps(mean: Any, sd: Any, targets: Any) -> float:
     Parameters
     ----------
     mean, sd : array_like, [n] or [N, n]
-        Means and standard deviations; with two dimensions, of the N members of a mixture.
+        Means and standard deviations; with two dimensions, of the N members of a mixture. A column, [n, 1], counts as
+        [n].
     targets : array_like, [n]
 
     Returns
@@ -169,7 +179,7 @@ def crps(mean: Any, sd: Any, targets: Any) -> float:
     DataError
         The shapes do not fit together, or a number is not finite, or a standard deviation not greater than 0.
     """
-    return _fedstein.crps(as_floats(mean, "means"), as_floats(sd, "standard deviations"), as_floats(targets, "targets"))
+    return _fedstein.crps(*as_gaussians(mean, sd, targets))
 
 
 def pit(mean: Any, sd: Any, targets: Any) -> NDArray[np.float64]:
@@ -177,7 +187,7 @@ def pit(mean: Any, sd: Any, targets: Any) -> NDArray[np.float64]:
 
     Parameters and errors are those of `crps`. The result, [n], is uniform on [0, 1] where predictions are calibrated.
     """
-    return _fedstein.pit(as_floats(mean, "means"), as_floats(sd, "standard deviations"), as_floats(targets, "targets"))
+    return _fedstein.pit(*as_gaussians(mean, sd, targets))
 
 
 def interval_coverage(
@@ -187,7 +197,7 @@ def interval_coverage(
 
     Parameters and errors are those of `crps`; a level lies strictly between 0 and 1.
     """
-    of = (as_floats(mean, "means"), as_floats(sd, "standard deviations"), as_floats(targets, "targets"))
+    of = as_gaussians(mean, sd, targets)
     masses = as_floats(levels, "levels").astype(np.float64)
     if masses.ndim != 1:
         raise DataError(f"levels: {levels!r} must be a sequence of numbers, such as (0.5, 0.9)")

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped]
 
 from . import _fedstein
+from ._arrays import refuse_masked
 from ._data import Data
 from ._fedstein import ConfigError
 from ._run import Run, _assignments, _of_toml, _train
@@ -40,7 +41,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: Sequence[int] | None = (50,),
         rounds: int | None = None,
         particles: int | None = 20,
         config: Mapping[str, Any] | None = None,
@@ -53,8 +54,11 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _fitting(self, X: Any, y: Any) -> Iterator[None]:
         """Where fitting fails or is interrupted, the estimator is what it was before."""
+        # scikit-learn takes what a mask hides.
+        refuse_masked(X, "X")
+        refuse_masked(y, "y")
         before = dict(vars(self))
         try:
             yield
@@ -67,8 +71,9 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
     ) -> Run:
         """A run on these rows: a classification with `classes`, and a regression without."""
         config, named = self._config()
-        if isinstance(self.hidden, str) or not isinstance(self.hidden, (Sequence, np.ndarray)):
-            raise ConfigError(f"hidden: {self.hidden!r} must be a sequence of whole numbers, such as (50,)")
+        hidden = self.hidden
+        if isinstance(hidden, str) or not (hidden is None or isinstance(hidden, (Sequence, np.ndarray))):
+            raise ConfigError(f"hidden: {hidden!r} must be a sequence of whole numbers, such as (50,), or None")
         seed = int(check_random_state(self.random_state).randint(2**31))
         # A run is scored on test rows; an estimator is not, so its own rows take their place.
         test = (X, y) if clients is None else (X, y, clients)
@@ -101,8 +106,9 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
         keys: dict[str, Any] = {
             "seed": seed,
             "rounds": rounds,
-            "model.hidden": list(self.hidden),
         }
+        if hidden is not None:
+            keys["model.hidden"] = list(hidden)
         if self.particles is not None:
             keys["algorithm.particles"] = self.particles
         keys.update({key: value for key, value in defaults.items() if key not in named})
@@ -110,10 +116,15 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
             # An estimator has no test rows that its numbers could be of.
             return _train(config, data, None, keys, without=r"\(evaluation\.rows\)$")
         except ConfigError as error:
-            if not str(error).startswith("`algorithm.particles` is not used"):
-                raise
-            kind = named["algorithm.kind"]
-            raise ConfigError(f"particles={self.particles!r}: `{kind}` has no particles; set particles=None") from error
+            for key, kind, what in (
+                ("algorithm.particles", "algorithm.kind", "particles"),
+                ("model.hidden", "model.kind", "`hidden` layers"),
+            ):
+                if str(error).startswith(f"`{key}` is not used"):
+                    name = _PARAMETERS[key]
+                    given = f"{name}={getattr(self, name)!r}"
+                    raise ConfigError(f"{given}: `{named[kind]}` has no {what}; set {name}=None") from error
+            raise
 
     def _config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The further keys as they were given, and with dotted names.
@@ -135,6 +146,7 @@ class _Fedstein(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
+        refuse_masked(X, "X")
         checked: NDArray[Any] = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return checked
 
@@ -158,8 +170,8 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
 
     Parameters
     ----------
-    hidden : sequence of int
-        Units of each hidden layer.
+    hidden : sequence of int or None
+        Units of each hidden layer; None for the models `blr` and `stack`, which need it.
     rounds : int, optional
         Rounds of communication; in each one client trains. Without it there are 100 (or twenty visits to each client,
         300 at most), which end where they no longer lower the NLL of a tenth of the rows, which are held out; the
@@ -200,7 +212,7 @@ class FedsteinClassifier(ClassifierMixin, _Fedstein):  # type: ignore[misc]
         clients : array_like, [n], optional
             The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
-        with self._all_or_nothing():
+        with self._fitting(X, y):
             features, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
             check_classification_targets(labels)
             classes = np.unique(labels)
@@ -246,7 +258,7 @@ class FedsteinRegressor(RegressorMixin, _Fedstein):  # type: ignore[misc]
         clients : array_like, [n], optional
             The client of each row, by any names. Without it, all rows are at one client, unless `config` deals them.
         """
-        with self._all_or_nothing():
+        with self._fitting(X, y):
             features, values = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
             self.run_ = self._trained(features, np.asarray(values, dtype=np.float64), clients)
         return self
