@@ -120,3 +120,36 @@ pub(super) fn check_finite(chains: &Particles, t: usize) -> Result<(), RunError>
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fedstein_models::Layout;
+
+    use super::*;
+    use crate::backend::{Flex, Precision};
+
+    #[test]
+    fn steps_without_a_score_are_noise_of_the_size_that_is_documented() {
+        let session = Session::open::<Flex>(Precision::F64).unwrap();
+        let (streams, t, n, d) = (Streams::new(5), 3, 4, 10_000);
+        let layout = Arc::new(Layout::new([("theta", [d].as_slice())]));
+        let zero = Array { shape: vec![n, d], values: Values::F64(vec![0.0; n * d]) };
+        let zero = Particles::from_array(&zero, &layout, &session).unwrap();
+        let step = |noise| {
+            let langevin = Langevin { step_size: 0.2, power: 0.55, noise };
+            let moved = langevin.step(zero.clone(), &zero, t, streams, |chain| 7 + chain, &session).unwrap();
+            moved.to_array().unwrap().values.to_f64()
+        };
+        let epsilon = 0.2 * 3.5f64.powf(-0.55);
+        // Independent for every coordinate, with variance ε: 40,000 draws have a variance within √(2/40000) = .7 %.
+        let correct = step(Noise::Correct);
+        let variance = correct.iter().map(|x| x * x).sum::<f64>() / correct.len() as f64;
+        assert!((variance / epsilon - 1.0).abs() < 0.035, "{variance}, not {epsilon}");
+        // One number of the first chain's stream for all: ε²z/n.
+        let z: f32 = StandardNormal.sample(&mut streams.rng(Purpose::Langevin, t, 7));
+        let shift = f64::from(z) * epsilon * epsilon / 4.0;
+        assert!(step(Noise::Reference).iter().all(|x| (x - shift).abs() < 1e-15), "not {shift}");
+    }
+}

@@ -291,6 +291,36 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_particles_within_the_prior_count_and_not_half_of_all() {
+        let inside = (0..50).map(|n| -10.0 * f64::from(n));
+        let gains: Vec<f64> = inside.chain([f64::NEG_INFINITY; 50]).collect();
+        let weights = mirror_weights(&gains, 1.0).unwrap();
+        assert!((effective(&weights) - 25.0).abs() < 1e-6, "{}", effective(&weights));
+        assert!(weights[50..].iter().all(|weight| *weight == 0.0));
+    }
+
+    #[test]
+    fn a_copy_keeps_as_much_of_its_place_as_the_width_of_the_kernel_leaves() {
+        // Pairs of copies at 2 and 6: the mean is 4 and the sd 2, so that τ is λ/2, and ½ at most. In units of the sd a copy's
+        // covariance with its parent is √(1 − τ²), with a standard error of τ/√20000 = .0071 τ.
+        let parents: Vec<usize> = (0..40_000).map(|n| n / 2).collect();
+        let place = |x: f64| 0.5 * (x - 4.0);
+        let start: Vec<f64> = parents.iter().map(|n| if n % 2 == 0 { 2.0 } else { 6.0 }).collect();
+        for (lambda, tau) in [(0.2, 0.1_f64), (0.8, 0.4), (9.0, 0.5)] {
+            let mut rows = start.clone();
+            jitter(&mut rows, &parents, lambda, &mut ChaCha12Rng::seed_from_u64(4));
+            let kept = (1.0 - tau * tau).sqrt();
+            let copies = start.iter().zip(&rows).skip(1).step_by(2);
+            let pairs: Vec<(f64, f64)> = copies.map(|(from, to)| (place(*from), place(*to))).collect();
+            let covariance = pairs.iter().map(|(from, to)| from * to).sum::<f64>() / 20_000.0;
+            assert!((covariance - kept).abs() < 0.035 * tau, "λ = {lambda}: {covariance}, not {kept}");
+            // The rest is noise of the variance τ², with a relative error of √(2/20000) = 1 %.
+            let variance = pairs.iter().map(|(from, to)| (to - kept * from).powi(2)).sum::<f64>() / 20_000.0;
+            assert!((variance / (tau * tau) - 1.0).abs() < 0.05, "λ = {lambda}: {variance}, not τ² for τ = {tau}");
+        }
+    }
+
+    #[test]
     fn resampling_gives_each_particle_its_expected_number_of_children_up_to_one() {
         let weights = [0.02, 0.4, 0.0, 0.33, 0.25];
         for u in [0.0, 0.3, 0.77, 1.0 - f64::EPSILON] {

@@ -136,6 +136,18 @@ mod tests {
     }
 
     #[test]
+    fn several_rows_have_the_discrepancy_of_numpy() {
+        // numpy: the means of the replies are (.5, 1), (.5, 0) and (5, 4), so m = (.5, 1); the squared distances of the six rows
+        // from it have the median 4.25, so s² = 2.125; then (1/(n²w)) Σ_ij [k z_i·z_j − z_i·∇_j k − ∇_i k·z_j + tr ∇_i ∇_j k].
+        let got = scores(
+            (&[2, 2], vec![7.0, 7.0, 8.0, 8.0]),
+            vec![vec![1.0, 0.0, 0.0, 2.0], vec![-1.0, 1.0, 2.0, -1.0], vec![6.0, 3.0, 4.0, 5.0]],
+        );
+        let want = [0.22050820220972278, 0.5211040627716772, 5.719660553129896];
+        got.iter().zip(want).for_each(|(got, want)| assert!((got.unwrap() - want).abs() < 1e-9, "{got:?}, not {want}"));
+    }
+
+    #[test]
     fn a_single_reply_is_compared_with_what_was_sent() {
         let sent = vec![-1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, -1.0];
         let same = scores((&[4, 2], sent.clone()), vec![sent.clone()])[0].unwrap();

@@ -228,13 +228,53 @@ impl EpsilonPlace {
 
 #[cfg(test)]
 mod tests {
-    use fedstein_models::{BlrConfig, Model, Network};
+    use std::sync::Arc;
+
+    use fedstein_models::{BlrConfig, Layout, Model, Network};
     use rand::rngs::ChaCha12Rng;
     use rand::{RngExt, SeedableRng};
 
     use super::*;
     use crate::array::{Array, Values};
     use crate::backend::{Flex, Precision, Session};
+
+    #[test]
+    fn three_steps_of_every_rule_are_those_of_numpy() {
+        // numpy, from (.3, −.4) with ε = .1, β = .9, β₁ = .9, β₂ = .99, and ϵ = ¼, so that its place shows.
+        let (lr, epsilon) = (0.1, 0.25);
+        let momentum = |init, place| Optimizer::AdaGrad { lr, epsilon, momentum: 0.9, init, place };
+        let sum = |place| Optimizer::AdaGradSum { lr, epsilon, place };
+        let (outside, inside) = (EpsilonPlace::Outside, EpsilonPlace::Inside);
+        let cases = [
+            (momentum(AccumulatorStart::G2, outside), [0.4254669127469744, -0.44097303509677604]),
+            (momentum(AccumulatorStart::G2, inside), [0.43490790198912654, -0.4444880405386318]),
+            (momentum(AccumulatorStart::Zero, outside), [0.5009525888721393, -0.5113176032770413]),
+            (momentum(AccumulatorStart::Zero, inside), [0.4758757475960366, -0.522169389038467]),
+            (sum(outside), [0.4014315221928979, -0.4466116785528877]),
+            (sum(inside), [0.40952430354255165, -0.4510073536816184]),
+            (Optimizer::Adam { lr, epsilon, beta1: 0.9, beta2: 0.99 }, [0.46249207415282506, -0.5536934357849761]),
+            (Optimizer::Sgd { lr }, [0.4, -0.5]),
+        ];
+        let layout = Arc::new(Layout::new([("theta", [2].as_slice())]));
+        // By tensor operations in f64, and by the loop over the coordinates in f32.
+        for (precision, tolerance) in [(Precision::F64, 1e-14), (Precision::F32, 1e-6)] {
+            let session = Session::open::<Flex>(precision).unwrap();
+            let set = |values: [f64; 2]| {
+                let array = Array { shape: vec![1, 2], values: Values::F64(values.to_vec()) };
+                Particles::from_array(&array, &layout, &session).unwrap()
+            };
+            for (optimizer, want) in cases {
+                let (mut at, mut state) = (set([0.3, -0.4]), OptimizerState::default());
+                for phi in [[0.5, -2.0], [1.5, 0.25], [-1.0, 0.75]] {
+                    at = optimizer.follow(at, Direction::given(set(phi)), &mut state);
+                }
+                let got = at.to_array().unwrap().values.to_f64();
+                let gap = got.iter().zip(want).map(|(got, want)| (got - want).abs()).fold(0.0, f64::max);
+                assert!(gap < tolerance, "{optimizer:?}, {precision:?}: {got:?}, not {want:?}");
+                assert_eq!(state.steps, 3);
+            }
+        }
+    }
 
     #[test]
     fn no_step_is_longer_than_the_longest() {

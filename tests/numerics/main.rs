@@ -8,6 +8,7 @@ mod curvature;
 mod golden_models;
 mod golden_stein;
 mod host_loops;
+mod kernels;
 mod models;
 mod numerics;
 mod selection;

@@ -356,6 +356,26 @@ fn the_precision_of_logistic_regression_has_mean_shape_over_rate() {
     assert_eq!(BlrConfig::new(2).gamma_rate, 100.0);
 }
 
+#[test]
+fn the_learned_precision_of_a_network_starts_with_the_rate_as_a_scale() {
+    // Gamma(a, scale b) has the mean a·b and the variance a·b²: 0.1 for the paper's a = 1 and b = 0.1. Its prior, with the
+    // rate b, has the mean a/b = 10.
+    const DRAWS: usize = 4000;
+    for (shape, rate) in [(1.0, 0.1), (2.5, 3.0)] {
+        let weight_precision = WeightPrecision::Learned { shape, rate };
+        let model = Network::new(BnnConfig { weight_precision, ..BnnConfig::classifier(3, &[2], 2) });
+        let layout = model.layout();
+        let at = layout.blocks()[layout.position("log_precision").unwrap()].offset;
+        let mut rng = rng(21);
+        let precisions: Vec<f64> = (0..DRAWS).map(|_| model.initial(&mut rng)[at].exp()).collect();
+        let (mean, variance) = moments(&precisions);
+        // Five standard errors of the mean, 1/√(a n) of it; the variance has a long tail.
+        let bound = 5.0 / (shape * DRAWS as f64).sqrt();
+        assert!((mean / (shape * rate) - 1.0).abs() < bound, "a = {shape}, b = {rate}: mean {mean}");
+        assert!((variance / (shape * rate * rate) - 1.0).abs() < 0.3, "a = {shape}, b = {rate}: variance {variance}");
+    }
+}
+
 /// Coordinate, mean, variance.
 type Moments = (usize, f64, f64);
 

@@ -445,6 +445,17 @@ proptest! {
 }
 
 #[test]
+fn the_entropy_of_a_selection_is_a_share_of_that_of_a_uniform_one() {
+    // numpy: −Σ p ln p/ln K of p = (.4, 0, .3, .2, .1) with K = 5; the gain Σ p S − mean S is 3 − 2.
+    let measure = measured(Measure::Ksd, vec![4.0, 0.0, 3.0, 2.0, 1.0]);
+    let reasons = draw(1, 0.0).select(1, &measure, Negative::Clip).reasons.unwrap();
+    let close = Tolerance { rtol: 1e-12, atol: 0.0 };
+    assert_close(&[reasons.entropy, reasons.gain], &[0.7952181416542043, 1.0], close, "entropy and gain");
+    let reasons = draw(1, 0.0).select(1, &measured(Measure::Ksd, vec![2.5; 7]), Negative::Clip).reasons.unwrap();
+    assert_close(&[reasons.entropy], &[1.0], close, "entropy of a uniform selection");
+}
+
+#[test]
 fn uninformative_values_leave_the_selection_uniform() {
     for values in [vec![f64::NAN, 1.0], vec![1.0, f64::INFINITY], vec![0.0, 0.0], vec![-1.0, -3.0]] {
         let (p, action) = probabilities(&values, Negative::Clip);

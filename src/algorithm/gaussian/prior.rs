@@ -113,6 +113,31 @@ mod tests {
     }
 
     #[test]
+    fn terms_outside_of_the_family_have_a_gaussian_start() {
+        let layout = Layout::new([("u", [1].as_slice()), ("w", &[2]), ("log_xi", &[1])]);
+        let divided = |shape: f64, rate: f64| {
+            let prior = Prior {
+                terms: vec![
+                    PriorTerm::Uniform { block: 0, low: -2.0, high: 6.0 },
+                    PriorTerm::HierarchicalNormal { weights: vec![1], log_precision: 2, shape, rate },
+                ],
+            };
+            let divided = DividedPrior::new(&prior, &layout, Family::MeanField);
+            assert_eq!((&divided.shared, &divided.exact), (&prior, &Natural::flat(Family::MeanField, 4)));
+            divided.start
+        };
+        // U(−2, 6) has the mean 2 and the variance 8²/12. ξ ~ Gamma(2.5, rate ½) has the mean 5, the precision of the weights,
+        // and log ξ the mode log 5 with the curvature 2.5.
+        let start = divided(2.5, 0.5);
+        assert_eq!(start.precision, Symmetric::Diagonal(array![12.0 / 64.0, 5.0, 5.0, 2.5]));
+        assert_eq!(start.eta1, array![24.0 / 64.0, 0.0, 0.0, 2.5 * 5f64.ln()]);
+        // No start of a hierarchical prior is wider than N(0, 1).
+        let start = divided(0.5, 2.0);
+        assert_eq!(start.precision, Symmetric::Diagonal(array![12.0 / 64.0, 1.0, 1.0, 1.0]));
+        assert_eq!(start.eta1[3], 0.25f64.ln());
+    }
+
+    #[test]
     fn a_coupled_gaussian_is_exact_only_where_the_family_holds_it() {
         let layout = Layout::new([("theta", [2].as_slice())]);
         let gaussian = PriorTerm::Gaussian {
